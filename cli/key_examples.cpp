@@ -33,12 +33,26 @@ scenario.speculation.draft.weights.group 128
 scenario.workload.classes[].prompt_tokens.least 16
 scenario.workload.classes[].lengths_of log.csv
 scenario.workload.closed_loop.distribution exponential
+scenario.workload.conversations {turns: [1, 8], think_time: 20 s}
+scenario.workload.conversations.turns [1, 8]
+scenario.workload.conversations.turns.least 1
+scenario.workload.conversations.turns.most 8
+scenario.workload.conversations.turns.median 3
+scenario.workload.conversations.turns.mean 4
+scenario.workload.conversations.turns.sigma 0.8
+scenario.workload.conversations.turns.distribution lognormal
+scenario.workload.conversations.think_time 20 s
+scenario.workload.conversations.distribution exponential
+scenario.workload.conversations.most 32768
+scenario.workload.classes[].conversations {turns: 4, think_time: 20 s}
+scenario.workload.classes[].shared_prefix 1200
 scenario.workload.counts counts.safetensors
 scenario.workload.drift 0.2
 scenario.workload.gate_decay 0.5
 scenario.workload.lengths_of log.csv
 scenario.workload.request_log log.csv
 scenario.workload.reuse 0.3
+scenario.workload.shared_prefix 1200
 scenario.workload.servers[].request_log log.csv
 scenario.workload.tasks[].domain physics
 scenario.workload.tasks[].trace my-trace.safetensors

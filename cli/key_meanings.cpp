@@ -60,6 +60,18 @@ scenario.workload.output_tokens.median half of the answers are shorter
 scenario.workload.output_tokens.mean their mean, in the place of the median
 scenario.workload.output_tokens.sigma standard deviation of the lengths' logarithm
 scenario.workload.lengths_of a request log from which pairs of lengths are drawn, in the place of prompt_tokens and output_tokens
+scenario.workload.shared_prefix tokens before each prompt that all requests have in common, such as a system prompt (found in the KV cache by batching: vllm-v1)
+scenario.workload.conversations requests that go on when they are answered: each prompt is all that was said before, and new words
+scenario.workload.conversations.turns requests of a conversation, as prompt_tokens: a number, the least and the most, or a distribution
+scenario.workload.conversations.turns.distribution how they are drawn
+scenario.workload.conversations.turns.least no conversation has fewer
+scenario.workload.conversations.turns.most no conversation has more
+scenario.workload.conversations.turns.median half of the conversations have fewer
+scenario.workload.conversations.turns.mean their mean, in the place of the median
+scenario.workload.conversations.turns.sigma standard deviation of the numbers' logarithm
+scenario.workload.conversations.think_time from an answer to the next prompt
+scenario.workload.conversations.distribution of these times: all alike, or exponential with that mean
+scenario.workload.conversations.most tokens of a prompt and its answer, beyond which a conversation does not go on
 scenario.workload.classes kinds of requests, each with lengths of its own, which results tell apart
 scenario.workload.classes[].name one word, which service levels name too
 scenario.workload.classes[].share of the requests; shares add up to 1

@@ -48,11 +48,33 @@ constexpr KeyProbe kProbes[] = {
     {"zipmoe-orin", "workload", "{request_log: none.jsonl, rate: 1}"},
     {"zipmoe-orin", "workload", "{requests: 1, lengths_of: none.jsonl}"},
     {"zipmoe-orin", "workload",
+     "{requests: 1, prompt_tokens: 1, output_tokens: 1, shared_prefix: 1, "
+     "conversations: {turns: 2, think_time: 1 s, most: 9}}"},
+    {"zipmoe-orin", "workload",
+     "{requests: 1, prompt_tokens: 1, output_tokens: 1, "
+     "conversations: {turns: {distribution: lognormal, mean: 1, sigma: 1}}}"},
+    {"zipmoe-orin", "workload",
+     "{requests: 1, prompt_tokens: 1, output_tokens: 1, "
+     "conversations: {turns: {distribution: lognormal, median: 1, sigma: 1}}}"},
+    {"zipmoe-orin", "workload",
+     "{requests: 1, prompt_tokens: 1, output_tokens: 1, "
+     "conversations: {turns: {distribution: uniform, least: 1, most: 2}}}"},
+    {"zipmoe-orin", "workload",
+     "{requests: 1, prompt_tokens: 1, output_tokens: 1, conversations: {turns: [1, 2]}}"},
+    {"zipmoe-orin", "workload",
      "{classes: [{name: a, share: 1, lengths_of: none.jsonl}, {name: b, share: 1, prompt_tokens: 1, "
      "output_tokens: 1}, {name: c, share: 1, prompt_tokens: [1, 2], output_tokens: [1, 2]}, {name: d, share: "
      "1, prompt_tokens: {distribution: uniform, least: 1, most: 2}, output_tokens: {distribution: uniform, "
      "least: 1, most: 2}}, {name: e, share: 1, prompt_tokens: {distribution: lognormal, mean: 1, sigma: 1}, "
-     "output_tokens: {distribution: lognormal, mean: 1, sigma: 1}}]}"},
+     "output_tokens: {distribution: lognormal, mean: 1, sigma: 1}}, "
+     "{name: f, share: 1, prompt_tokens: 1, output_tokens: 1, conversations: {turns: 2}}, "
+     "{name: g, share: 1, prompt_tokens: 1, output_tokens: 1, conversations: {turns: [1, 2]}}, "
+     "{name: h, share: 1, prompt_tokens: 1, output_tokens: 1, "
+     "conversations: {turns: {distribution: uniform, least: 1, most: 2}}}, "
+     "{name: i, share: 1, prompt_tokens: 1, output_tokens: 1, "
+     "conversations: {turns: {distribution: lognormal, mean: 1, sigma: 1}}}, "
+     "{name: j, share: 1, prompt_tokens: 1, output_tokens: 1, "
+     "conversations: {turns: {distribution: lognormal, median: 1, sigma: 1}}}]}"},
     {"zipmoe-orin", "model",
      "{name: a, layers: 10000, dense_layers: [1], weights: {all: bf16, attention: bf16, dense: bf16, shared: "
      "bf16, router: bf16, experts: bf16, embedding: bf16, head: bf16, kv: bf16}, encoder: {layers: 10000, "

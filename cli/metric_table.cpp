@@ -42,6 +42,7 @@ metrics.queueing_s.STAT s from a request's arrival to the first pass that ran so
 metrics.throughput_requests_per_s requests/s answered requests over the same time as throughput_tokens_per_s
 metrics.throughput_input_tokens_per_s tokens/s prompt tokens of answered requests over the same time
 metrics.input_tokens - prompt tokens of answered requests
+metrics.prefix_hit_rate share of the prompt tokens of measured requests, the share that was in the KV cache when they were first admitted (vLLM: prefix cache hit rate); where the workload says what prompts have in common
 metrics.preemptions - how often a request that had begun gave way to others
 measured.begin_s s where the measured part of the run begins, behind the warm-up
 measured.end_s s where it ends
@@ -87,6 +88,7 @@ classes[].name - a class of requests
 classes[].requests - its answered requests
 classes[].input_tokens - their prompt tokens
 classes[].output_tokens - their output tokens
+classes[].prefix_hit_rate share as in metrics, of the requests of the class
 classes[].ttft_s.STAT s as in metrics, of the requests of the class
 classes[].tpot_s.STAT s as in metrics, of the requests of the class
 classes[].itl_s.STAT s as in metrics, of the requests of the class

@@ -63,7 +63,7 @@ void import_log(RequestImportArguments options) {
   ImportedRequests made = import_requests(options.input, options.how, terminal_progress(options.input));
   if (options.shuffle >= 0) options.cut.shuffle_seed = static_cast<std::uint64_t>(options.shuffle);
   const std::size_t all = made.requests.size();
-  const std::vector<RequestRecord> kept = cut_requests(std::move(made.requests), options.cut);
+  const std::vector<RequestRecord> kept = cut_requests(made.requests, options.cut);
   if (kept.empty())
     throw InputError(options.input, "none of its " + std::to_string(all) +
                                         " requests is left by --from, --until and --skip");

@@ -287,7 +287,8 @@ Counted counted_of(const Scenario& s, const SystemConfig& system) {
           .bytes = !system.placed || from_store,
           .prefetch = (one_by_one && system.prefetch.name != "none") || fetch == PagingConfig::Fetch::ahead,
           .routing = !system.placed && find_routing_policy(system.routing.name)->needs_all_scores,
-          .execution = one_by_one && !system.compressed && (s.cluster || s.device.is_discrete())};
+          .execution = one_by_one && !system.compressed && (s.cluster || s.device.is_discrete()),
+          .prefixes = system.batching && shares_prefixes(s.workload) && !s.workload.prefilled};
 }
 
 RunResult run_of(const Scenario& as_read, const SystemConfig& system, const RoutingTrace& trace,

@@ -27,6 +27,7 @@ struct Counted {
   bool prefetch = false;   // a policy fetched ahead
   bool routing = false;    // a policy replaced experts
   bool execution = false;  // a policy chose who makes ready what is missing
+  bool prefixes = false;   // prompts have beginnings in common, which a KV cache in blocks may hold
 };
 
 /// One system's run.

@@ -15,12 +15,14 @@ struct RequestCut {
   double from_s = 0, until_s = std::numeric_limits<double>::infinity();  // from_s <= arrival < until_s
   std::uint64_t skip = 0;   // requests left out at the beginning of that span
   std::uint64_t count = 0;  // kept after them at most; 0: all
-  /// Pairs of lengths go to other arrivals, each order equally likely; none: as they are.
+  /// Pairs of lengths, with the prompts that have them, go to other arrivals, each order equally likely;
+  /// none: as they are.
   std::optional<std::uint64_t> shuffle_seed = {};
 };
 
 /// The part, whose time begins at `from_s`, or at the first request that is kept where some are skipped.
-/// Empty where nothing is left.
-std::vector<RequestRecord> cut_requests(std::vector<RequestRecord> requests, const RequestCut& cut);
+/// Empty where nothing is left. What requests have in common with one that is left out, or comes later now,
+/// they share with the first of the others that has most of it.
+std::vector<RequestRecord> cut_requests(const std::vector<RequestRecord>& requests, const RequestCut& cut);
 
 }  // namespace moelab

@@ -1,5 +1,6 @@
 #include "traces/requests.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
@@ -11,13 +12,33 @@
 namespace moelab {
 namespace {
 
-constexpr std::array<const char*, 3> kColumns{"arrival_s", "prompt_tokens", "output_tokens"};
+constexpr std::uint64_t kMostTokens = std::numeric_limits<std::uint32_t>::max();
+constexpr const char* kColumns = "arrival_s,prompt_tokens,output_tokens";
+constexpr const char* kSharedColumns = ",shared_tokens,shared_with";
 
-std::uint32_t token_count(const CsvReader& csv, std::size_t column) {
-  const std::uint64_t value = csv.unsigned_at(column, "a number of tokens");
-  if (value > std::numeric_limits<std::uint32_t>::max())
-    csv.fail(column, "a number of tokens above 2^32 - 1");
+std::uint32_t count_at(const CsvReader& csv, std::size_t column, const char* what) {
+  const std::uint64_t value = csv.unsigned_at(column, what);
+  if (value > kMostTokens) csv.fail(column, what + std::string(" above 2^32 - 1"));
   return static_cast<std::uint32_t>(value);
+}
+
+RequestRecord record_at(const CsvReader& csv) {
+  RequestRecord request{csv.number_at(0, "seconds"), count_at(csv, 1, "a number of tokens"),
+                        count_at(csv, 2, "a number of tokens")};
+  if (csv.header().size() < 5) return request;
+  request.shared_tokens = count_at(csv, 3, "a number of tokens");
+  request.shared_with = count_at(csv, 4, "a request's number");
+  return request;
+}
+
+bool has_columns(const CsvReader& csv) {
+  std::string header;
+  for (const std::string& name : csv.header()) header += (header.empty() ? "" : ",") + name;
+  return header == kColumns || header == std::string(kColumns) + kSharedColumns;
+}
+
+std::uint64_t all_tokens(const RequestRecord& request) {
+  return std::uint64_t{request.prompt_tokens} + request.output_tokens;
 }
 
 }  // namespace
@@ -31,18 +52,71 @@ std::string request_problem(const RequestRecord& request, double before) {
   return {};
 }
 
+std::string sharing_problem(const RequestRecord& request, std::span<const RequestRecord> before) {
+  const std::string with = "request " + std::to_string(request.shared_with);
+  if (request.shared_tokens == 0)
+    return request.shared_with == 0 ? "" : "shares no token with " + with + "; expected 0 in its place";
+  const std::string shares = "shares " + std::to_string(request.shared_tokens) +
+                             (request.shared_tokens == 1 ? " token with " : " tokens with ") + with;
+  if (request.shared_with >= before.size())
+    return shares + ", which is not before it; requests are counted from 0, and this is number " +
+           std::to_string(before.size());
+  if (request.shared_tokens > request.prompt_tokens)
+    return shares + ", its prompt has " + std::to_string(request.prompt_tokens);
+  const std::uint64_t there = all_tokens(before[request.shared_with]);
+  if (request.shared_tokens > there) return shares + ", which has " + std::to_string(there);
+  return {};
+}
+
+std::vector<std::vector<SharedPart>> request_parts(std::span<const RequestRecord> requests) {
+  std::vector<std::vector<SharedPart>> all(requests.size());
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const RequestRecord& request = requests[i];
+    std::uint32_t end = 0;
+    if (request.shared_tokens > 0)
+      for (const SharedPart& part : all[request.shared_with]) {
+        if (end == request.shared_tokens) break;
+        end = std::min(part.end, request.shared_tokens);
+        all[i].push_back({part.of, end});
+      }
+    const std::uint64_t own = std::min<std::uint64_t>(all_tokens(request), kMostTokens);
+    if (own > end) all[i].push_back({static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(own)});
+  }
+  return all;
+}
+
+std::vector<std::vector<SharedPart>> shared_parts(std::span<const RequestRecord> requests) {
+  std::vector<std::vector<SharedPart>> all = request_parts(requests);
+  std::vector<std::uint32_t> shared(requests.size(), 0);  // as far as others have the tokens of each
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (const SharedPart& part : all[i])
+      if (part.of != i) shared[part.of] = std::max(shared[part.of], part.end);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].empty() || all[i].back().of != i) continue;
+    all[i].back().end = std::min(all[i].back().end, shared[i]);
+    if (shared[i] == 0) all[i].pop_back();
+  }
+  return all;
+}
+
+bool shares_tokens(std::span<const RequestRecord> requests) {
+  return std::ranges::any_of(requests, [](const RequestRecord& r) { return r.shared_tokens > 0; });
+}
+
 std::vector<RequestRecord> read_request_log(const std::string& path) {
   CsvReader csv(path);
-  if (csv.header() != std::vector<std::string>(kColumns.begin(), kColumns.end()))
+  if (!has_columns(csv))
     fail_at_line(csv.name(), 1, 0,
-                 "expected the columns arrival_s,prompt_tokens,output_tokens; `moelab trace import-requests` "
-                 "makes them of Azure's, BurstGPT's and Mooncake's traces");
+                 "expected the columns arrival_s,prompt_tokens,output_tokens, and shared_tokens,shared_with "
+                 "behind them where prompts have beginnings in common; `moelab trace import-requests` makes "
+                 "them of Azure's, BurstGPT's and Mooncake's traces");
   std::vector<RequestRecord> requests;
   double before = 0;
   while (csv.next()) {
-    const RequestRecord request{csv.number_at(0, "seconds"), token_count(csv, 1), token_count(csv, 2)};
-    const std::string problem = request_problem(request, before);
-    if (!problem.empty()) csv.fail(0, problem);
+    const RequestRecord request = record_at(csv);
+    if (const std::string problem = request_problem(request, before); !problem.empty()) csv.fail(0, problem);
+    if (const std::string problem = sharing_problem(request, requests); !problem.empty())
+      csv.fail(3, problem);
     before = request.arrival_s;
     requests.push_back(request);
   }
@@ -53,18 +127,23 @@ std::vector<RequestRecord> read_request_log(const std::string& path) {
 void write_request_log(std::span<const RequestRecord> requests, const std::string& path) {
   if (requests.empty()) throw InputError(path, "cannot be written: there are no requests");
   AtomicFile file(path);
-  std::string text = "arrival_s,prompt_tokens,output_tokens\n";
+  const bool shared = shares_tokens(requests);
+  std::string text = std::string(kColumns) + (shared ? kSharedColumns : "") + "\n";
   double before = 0;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const RequestRecord& request = requests[i];
-    const std::string problem = request_problem(request, before);
+    std::string problem = request_problem(request, before);
+    if (problem.empty()) problem = sharing_problem(request, requests.first(i));
     if (!problem.empty())
       throw InputError(path, "cannot be written: request " + std::to_string(i) + " " + problem);
     before = request.arrival_s;
     std::array<char, 32> digits{};
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), request.arrival_s).ptr;
     text.append(digits.data(), end);
-    text += ',' + std::to_string(request.prompt_tokens) + ',' + std::to_string(request.output_tokens) + '\n';
+    text += ',' + std::to_string(request.prompt_tokens) + ',' + std::to_string(request.output_tokens);
+    if (shared)
+      text += ',' + std::to_string(request.shared_tokens) + ',' + std::to_string(request.shared_with);
+    text += '\n';
   }
   file.write(std::as_bytes(std::span(text)));
   file.commit();

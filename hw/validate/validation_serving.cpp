@@ -38,6 +38,10 @@ std::string check_arrivals(const Scenario& scenario, const RoutingTrace& trace, 
     throw InputError(scenario.name,
                      "workload.closed_loop: its users send by answers, in simulated time; hardware is given "
                      "requests all at once, by 'arrivals_per_s' or from a 'request_log'");
+  if (has_conversations(scenario.workload))
+    throw InputError(scenario.name,
+                     "workload.conversations: they go on by answers, in simulated time; hardware is given "
+                     "requests all at once, by 'arrivals_per_s' or from a 'request_log'");
   if (scenario.workload.left_out.any())
     throw InputError(scenario.name,
                      "workload.warm_up and cool_down: hardware is held against the simulator over all "

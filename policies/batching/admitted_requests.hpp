@@ -55,6 +55,8 @@ struct BatchedRequest {
   std::size_t share = 0;      // its place in that step
   bool prompt = false;        // what is missing is of the prompt, or computed again
   std::uint64_t blocks = 0;   // where the request is: on the GPU while it runs, on the host while swapped
+  std::uint32_t table = kNoTable;  // of blocks that others may share (kv_pool.hpp)
+  static constexpr std::uint32_t kNoTable = ~std::uint32_t{0};
 
   explicit BatchedRequest(const BatchRequest& request = {}, std::uint64_t arrival = 0)
       : ask(request),

@@ -1,6 +1,6 @@
 // Batching family: which requests form a step. A policy counts tokens and blocks of the paged KV cache; it
-// knows no engine, no clock and no bytes. Any block serves any request, so counts are enough: which block a
-// request got changes no time, and no ids are kept.
+// knows no engine, no clock and no bytes. Any block serves any request, so counts are enough, but for blocks
+// that requests share: which tokens are the same, their parts say.
 //
 // The serving loop announces requests in order of arrival, asks for a step, runs it, and says that it has
 // run:
@@ -19,6 +19,7 @@
 // for requests that come prefilled).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -32,6 +33,15 @@
 
 namespace moelab {
 
+/// Some of a request's tokens, which others may have too: from the end of the part before it (the first
+/// token) to `end`. Two requests whose parts have the same ids up to some part have the same tokens as far as
+/// both reach; a part begins at the same token wherever it is, and behind the same ones.
+struct TokenPart {
+  std::uint64_t id = 0;
+  std::uint32_t end = 0;  // tokens from the request's first; parts' ends rise
+  bool operator==(const TokenPart&) const = default;
+};
+
 /// A request as the batcher sees it. Output has one token at least, and the prompt too unless it is
 /// prefilled.
 struct BatchRequest {
@@ -44,7 +54,13 @@ struct BatchRequest {
   /// An encoder-decoder's: the prompt runs through the encoder and produces no token; the first one comes
   /// from a decode step of its own, which runs the start token.
   bool encoded = false;
-  bool operator==(const BatchRequest&) const = default;
+  /// Of what tokens it is made, of its prompt and what it will generate; behind the last part they are its
+  /// own, which no other request has. They outlive the request.
+  std::span<const TokenPart> parts = {};
+  bool operator==(const BatchRequest& other) const {
+    return id == other.id && prompt_tokens == other.prompt_tokens && output_tokens == other.output_tokens &&
+           prefilled == other.prefilled && encoded == other.encoded && std::ranges::equal(parts, other.parts);
+  }
 };
 
 struct KvShape {
@@ -72,7 +88,7 @@ struct BatchingShape {
 struct StepShare {
   std::uint32_t request = 0;  // its id
   std::uint32_t tokens = 0;   // that run, one row each
-  std::uint32_t context = 0;  // tokens in its cache before the step
+  std::uint32_t context = 0;  // tokens in its cache before the step; at first those found of others
   bool prompt = false;     // rows of a prompt, or of what is computed again; else one decode row and drafts
   bool produces = false;   // gets a token: not so for chunks of a prompt before its last
   std::uint16_t rank = 0;  // whose request it is, where several ranks have their own (rank_batching.hpp)

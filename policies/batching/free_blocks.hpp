@@ -1,10 +1,13 @@
 // Free blocks of a KV cache in the order in which they are taken: those that are free longest first. What a
 // request lost stays readable until its blocks are taken, its last ones first, so that a beginning of it is
-// left (vLLM V1: free_block_queue, of which free() appends a request's blocks from its end on).
+// left (vLLM V1: free_block_queue, of which free() appends a request's blocks from its end on). Blocks that
+// requests share have numbers and are alone in their places; the others are counted.
 #pragma once
 
+#include <algorithm>
 #include <cassert>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace moelab {
@@ -16,6 +19,8 @@ class FreeBlocks {
   /// So many blocks, with nothing readable in them.
   void reset(std::uint64_t blocks) {
     runs_.clear();
+    owners_.clear();
+    first_ = last_ = unused_ = kNone;
     count_ = 0;
     give(kNoOwner, blocks);
   }
@@ -24,57 +29,108 @@ class FreeBlocks {
   void give(std::uint64_t owner, std::uint64_t blocks) {
     if (blocks == 0) return;
     count_ += blocks;
-    if (owner == kNoOwner && !runs_.empty() && runs_.back().owner == kNoOwner)
-      runs_.back().blocks += blocks;
-    else
-      runs_.push_back({owner, blocks});
+    if (owner == kNoOwner && belongs_to_none(last_)) {
+      runs_[last_].blocks += blocks;
+      return;
+    }
+    const std::uint32_t run = append({.owner = owner, .blocks = blocks});
+    if (owner != kNoOwner) owners_.emplace_back(owner, run);
   }
-  /// Takes those that are free longest.
-  void take(std::uint64_t blocks) {
+  /// A block that has a number becomes free. Where it is from now on, for claim_numbered().
+  std::uint32_t give_numbered(std::uint32_t number) {
+    ++count_;
+    return append({.blocks = 1, .number = number});
+  }
+  /// Takes those that are free longest, and calls lost(number) for each of them that has one.
+  template <class Lost>
+  void take(std::uint64_t blocks, const Lost& lost) {
     assert(blocks <= count_);
     count_ -= blocks;
-    std::size_t emptied = 0;
-    for (; blocks > 0; ++emptied) {
-      Run& run = runs_[emptied];
-      if (run.blocks > blocks) {
-        run.blocks -= blocks;
-        break;
-      }
-      blocks -= run.blocks;
+    while (blocks > 0) {
+      Run& run = runs_[first_];
+      const std::uint64_t taken = std::min(blocks, run.blocks);
+      blocks -= taken;
+      run.blocks -= taken;
+      if (run.blocks > 0) return;
+      const std::uint32_t number = run.number;
+      remove(first_);
+      if (number != kNone) lost(number);
     }
-    runs_.erase(runs_.begin(), runs_.begin() + static_cast<std::ptrdiff_t>(emptied));
+  }
+  void take(std::uint64_t blocks) {
+    take(blocks, [](std::uint32_t) {});
   }
   /// Blocks of `owner`, from its first, that are still readable.
   std::uint64_t kept(std::uint64_t owner) const {
-    for (const Run& run : runs_)
-      if (run.owner == owner) return run.blocks;
-    return 0;
+    const auto found = std::ranges::find(owners_, owner, &Owned::first);
+    return found == owners_.end() ? 0 : runs_[found->second].blocks;
   }
   /// `owner` takes the first `blocks` of those that were kept for it, and leaves the others.
   void claim(std::uint64_t owner, std::uint64_t blocks) {
-    for (std::size_t i = 0; i < runs_.size(); ++i) {
-      if (runs_[i].owner != owner) continue;
-      assert(blocks <= runs_[i].blocks);
-      count_ -= blocks;
-      runs_[i] = {kNoOwner, runs_[i].blocks - blocks};
-      join(i);
-      return;
-    }
+    const auto found = std::ranges::find(owners_, owner, &Owned::first);
+    if (found == owners_.end()) return;
+    const std::uint32_t run = found->second;
+    assert(blocks <= runs_[run].blocks);
+    count_ -= blocks;
+    owners_.erase(found);
+    runs_[run].owner = kNoOwner;
+    runs_[run].blocks -= blocks;
+    join(run);
+  }
+  /// The numbered block that is at `place` is taken.
+  void claim_numbered(std::uint32_t place) {
+    --count_;
+    remove(place);
   }
 
  private:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   struct Run {
-    std::uint64_t owner;
-    std::uint64_t blocks;
+    std::uint64_t owner = kNoOwner;
+    std::uint64_t blocks = 0;
+    std::uint32_t number = kNone;
+    std::uint32_t before = kNone, after = kNone;  // runs that are free longer and less long
   };
-  /// Run i belongs to none: it is one with a neighbour that does not either, and gone where it is empty.
-  void join(std::size_t i) {
-    const bool after_none = i > 0 && runs_[i - 1].owner == kNoOwner;
-    if (after_none) runs_[i - 1].blocks += runs_[i].blocks;
-    if (after_none || runs_[i].blocks == 0) runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(i));
+  using Owned = std::pair<std::uint64_t, std::uint32_t>;  // owner, run
+
+  bool belongs_to_none(std::uint32_t run) const {
+    return run != kNone && runs_[run].owner == kNoOwner && runs_[run].number == kNone;
+  }
+  std::uint32_t append(Run run) {
+    run.before = last_;
+    std::uint32_t place = unused_;
+    if (place == kNone) {
+      place = static_cast<std::uint32_t>(runs_.size());
+      runs_.push_back(run);
+    } else {
+      unused_ = runs_[place].after;
+      runs_[place] = run;
+    }
+    (last_ == kNone ? first_ : runs_[last_].after) = place;
+    return last_ = place;
+  }
+  void remove(std::uint32_t place) {
+    const Run& run = runs_[place];
+    (run.before == kNone ? first_ : runs_[run.before].after) = run.after;
+    (run.after == kNone ? last_ : runs_[run.after].before) = run.before;
+    if (run.owner != kNoOwner) std::erase(owners_, Owned(run.owner, place));
+    runs_[place] = {.after = unused_};
+    unused_ = place;
+  }
+  /// The run belongs to none: it is one with that before it where that does not either, and gone where it is
+  /// empty.
+  void join(std::uint32_t run) {
+    const std::uint32_t before = runs_[run].before;
+    const bool after_none = belongs_to_none(before);
+    if (after_none) runs_[before].blocks += runs_[run].blocks;
+    if (after_none || runs_[run].blocks == 0) remove(run);
   }
 
-  std::vector<Run> runs_;  // what is free longest first
+  std::vector<Run> runs_;         // in no order
+  std::vector<Owned> owners_;     // of runs that have one
+  std::uint32_t first_ = kNone;   // free longest
+  std::uint32_t last_ = kNone;    // free last
+  std::uint32_t unused_ = kNone;  // places of runs_, by `after`
   std::uint64_t count_ = 0;
 };
 

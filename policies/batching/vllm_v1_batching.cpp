@@ -13,9 +13,13 @@
 //           else:     blocks of its rows are
 //   preempt:  its blocks are free, it waits before all others, and its tokens so far run again as a prompt
 //
-// prefix_cache: full blocks of a preempted request are found again where no other request took them
-// meanwhile, so that what is left of its beginning does not run again. Blocks are taken in the order in which
-// they became free, of a request its last ones first. Prefixes that requests share are not known here.
+// prefix_cache (kv_cache_manager.py, block_pool.py): a request that is admitted looks, from its first block
+// on, for blocks that are full of its tokens, and takes what it finds; those that other requests hold are
+// held by both, and in use once. It runs what is behind them, its last token at least: of a prompt that is
+// there as a whole, the last block. A block is found from the step on that fills it, by requests that are
+// admitted behind the one that does; and once it is free, until it is taken. Free blocks are taken in the
+// order in which they became free, of a request its last ones first. What requests have in common, their
+// parts say; what is a request's own is found by itself, when it was preempted.
 //
 // async (AsyncScheduler, step_with_batch_queue; vLLM's default since 0.14): a step is formed while the one
 // before it runs. Who came during that step is not seen before the step after, and who got the last token in
@@ -31,16 +35,18 @@
 // - A step that came out empty is formed again at once, as the engine's next turn would: with what came and
 //   ended meanwhile, and with requests that were preempted.
 // - After resize() to fewer blocks the last admitted are preempted first. vLLM's cache has one size.
-// - A cache that is resized forgets what was free, and requests with states (state_blocks) find nothing
-//   again.
+// - A cache that is resized forgets what was free, and requests with states (state_blocks) find nothing.
 // - async: a step that is formed while drafts are verified knows how many were accepted. vLLM counts all of
 //   them as accepted until it hears otherwise, so that it holds blocks for some tokens more.
 // - No more is drafted than a request can use up to its last token; vLLM drafts as many as ever.
-// - Requests that come prefilled take the blocks of all their tokens; vLLM's KV connectors do the same.
+// - Requests that come prefilled take the blocks of all their tokens, as with vLLM's KV connectors, but share
+//   none of them.
+// - A block that a decoded token fills is found from that step on. With `async` vLLM knows the token a step
+//   later; who goes on with an answer comes later than that.
 #include <algorithm>
 
 #include "policies/batching/admitted_requests.hpp"
-#include "policies/batching/free_blocks.hpp"
+#include "policies/batching/kv_pool.hpp"
 #include "policies/checked_parameter.hpp"
 
 namespace moelab {
@@ -55,14 +61,14 @@ struct VllmV1Settings {
 class VllmV1Batching final : public BatchingPolicy {
  public:
   VllmV1Batching(const BatchingShape& shape, const VllmV1Settings& settings)
-      : shape_(shape), settings_(settings) {
-    free_.reset(shape.kv.gpu_blocks);
-  }
+      : shape_(shape), settings_(settings), pool_(shape.kv.gpu_blocks, shape.kv.block_tokens) {}
 
   std::string misfit(const BatchRequest& request) const override { return misfit_of(request, shape_, 0, ""); }
 
   void arrive(const BatchRequest& request) override {
-    waiting_.push(request);
+    BatchRequest known = request;
+    if (!finds_blocks() || request.prefilled) known.parts = {};
+    waiting_.push(known);
     if (!settings_.async) seen_ = waiting_.size();
   }
 
@@ -80,22 +86,19 @@ class VllmV1Batching final : public BatchingPolicy {
   void refuse(std::span<const std::uint32_t> refused) override { refuse_drafts(running_, refused); }
 
   void complete() override {
-    for (BatchedRequest& request : running_) {
-      if (request.rows == 0 || !complete_share(request)) continue;
-      ++leaving_;
-      leaving_blocks_ += request.blocks;
-    }
+    for (BatchedRequest& request : running_)
+      if (request.rows > 0 && complete_share(request)) leaving_.push_back(request);
     std::erase_if(running_, [](const BatchedRequest& request) { return request.left == 0; });
     if (!settings_.async) settle();
   }
 
   void resize(std::uint64_t gpu_blocks) override {
     shape_.kv.gpu_blocks = gpu_blocks;
-    free_.reset(gpu_blocks > gpu_used_ ? gpu_blocks - gpu_used_ : 0);
+    pool_.resize(gpu_blocks);
   }
 
   KvUse use() const override {
-    return {.gpu_blocks = gpu_used_,
+    return {.gpu_blocks = pool_.used(),
             .gpu_floor = 0,
             .host_blocks = 0,
             .running = running_.size(),
@@ -104,27 +107,19 @@ class VllmV1Batching final : public BatchingPolicy {
   }
 
  private:
-  /// A request that was preempted, and how many of its blocks were full.
+  /// A request that was preempted, and how many of its own blocks were full.
   struct Dropped {
     BatchedRequest request;
-    std::uint64_t full = 0;
+    std::uint64_t full_own = 0;
   };
 
-  void give(std::uint64_t owner, std::uint64_t blocks) {
-    gpu_used_ -= blocks;
-    const std::uint64_t now_free = shape_.kv.gpu_blocks > gpu_used_ ? shape_.kv.gpu_blocks - gpu_used_ : 0;
-    free_.give(owner, std::min(blocks, now_free - free_.count()));
-  }
-  void take(std::uint64_t blocks) {
-    gpu_used_ += blocks;
-    free_.take(blocks);
-  }
+  bool finds_blocks() const { return settings_.prefix_cache && shape_.kv.state_blocks == 0; }
 
   /// What came and what ended during the step before is known now. Says whether that was anything.
   bool settle() {
-    const bool any = leaving_ > 0 || seen_ < waiting_.size();
-    give(FreeBlocks::kNoOwner, leaving_blocks_);
-    leaving_ = leaving_blocks_ = 0;
+    const bool any = !leaving_.empty() || seen_ < waiting_.size();
+    for (BatchedRequest& request : leaving_) pool_.release(request, FreeBlocks::kNoOwner);
+    leaving_.clear();
     seen_ = waiting_.size();
     return any;
   }
@@ -134,11 +129,10 @@ class VllmV1Batching final : public BatchingPolicy {
     return std::min(rows_to_run(request, shape_), budget);
   }
   bool has_budget(const BatchStep& step) const { return step.rows < shape_.max_tokens; }
-  bool has_room(std::uint64_t more) const { return gpu_used_ + more <= shape_.kv.gpu_blocks; }
 
   void schedule(BatchStep& step) {
     const std::size_t dropped = step.dropped.size();
-    while (!has_room(0) && !running_.empty()) preempt_last(step);
+    while (!pool_.has_room(0) && !running_.empty()) preempt_last(step);
     run_running(step);
     if (step.dropped.size() == dropped) admit_waiting(step);
   }
@@ -150,48 +144,55 @@ class VllmV1Batching final : public BatchingPolicy {
       const std::uint64_t more =
           std::max(request_blocks(std::uint64_t{running_[i].cached} + rows, shape_.kv), held) - held;
       // Those behind this one are not in the step yet; at worst it is this one that gives way.
-      while (i < running_.size() && !has_room(more)) preempt_last(step);
+      while (i < running_.size() && !pool_.has_room(more)) preempt_last(step);
       if (i == running_.size()) return;
       running_[i].blocks += more;
-      take(more);
-      add_share(running_[i], rows, step);
+      pool_.take(more);
+      run(running_[i], rows, step);
     }
   }
 
   void preempt_last(BatchStep& step) {
     BatchedRequest request = running_.back();
     running_.pop_back();
-    give(request.place, request.blocks);
-    const bool found_again = settings_.prefix_cache && shape_.kv.state_blocks == 0;
-    const std::uint64_t full = found_again ? request.cached / shape_.kv.block_tokens : 0;
-    request.blocks = 0;
+    const std::uint64_t full = finds_blocks() ? request.cached / shape_.kv.block_tokens : 0;
+    const std::uint64_t of_parts = pool_.blocks_of_parts(request);
+    pool_.release(request, request.place);
     request.cached = 0;
     request.prompt = true;
     step.dropped.push_back(request.ask.id);
-    dropped_.push_back({request, full});
+    dropped_.push_back({request, full > of_parts ? full - of_parts : 0});
   }
 
-  /// Of what it lost, from its beginning; at least one token runs again, the one that makes the next.
-  std::uint64_t blocks_found(const Dropped& dropped) const {
-    const std::uint64_t readable = std::min(dropped.full, free_.kept(dropped.request.place));
-    return std::min<std::uint64_t>(readable, (dropped.request.known - 1) / shape_.kv.block_tokens);
+  /// Its rows run in the step, and what they fill with tokens that are known can be found.
+  void run(BatchedRequest& request, std::uint32_t rows, BatchStep& step) {
+    add_share(request, rows, step);
+    if (!request.ask.parts.empty())
+      pool_.fill(request, std::min<std::uint64_t>(request.known, std::uint64_t{request.cached} + rows));
+  }
+
+  /// What is there of a request's beginning; at least one token runs, the one that makes the next.
+  KvPool::Found find(const BatchedRequest& request, std::uint64_t full_own) const {
+    if (request.cached > 0) return {};
+    return pool_.find(request, full_own, (request.known - 1) / shape_.kv.block_tokens);
   }
 
   void admit_waiting(BatchStep& step) {
-    while (has_budget(step) && running_.size() + leaving_ < shape_.max_requests) {
+    while (has_budget(step) && running_.size() + leaving_.size() < shape_.max_requests) {
       if (dropped_.empty() && seen_ == 0) return;
       const bool restarts = !dropped_.empty();
       BatchedRequest request =
           restarts ? dropped_.back().request : BatchedRequest(waiting_.front(), admitted_);
-      const std::uint64_t found = restarts ? blocks_found(dropped_.back()) : 0;
-      request.cached += static_cast<std::uint32_t>(found * shape_.kv.block_tokens);
+      const KvPool::Found found = find(request, restarts ? dropped_.back().full_own : 0);
+      request.cached += static_cast<std::uint32_t>(found.blocks() * shape_.kv.block_tokens);
+      request.reached = std::max(request.reached, request.cached);
       // All that it had is there again: it goes on with the token that it was at.
       if (restarts && request.known > request.ask.prompt_tokens)
         request.prompt = request.cached + 1 < request.known;
       const std::uint32_t rows = rows_within(request, step);
       const std::uint64_t all = request_blocks(tokens_to_hold(request, shape_), shape_.kv);
       const std::uint64_t taken = request_blocks(std::uint64_t{request.cached} + rows, shape_.kv);
-      if (!has_room(settings_.reserve ? all : taken)) return;
+      if (!pool_.has_room((settings_.reserve ? all : taken) - found.in_use)) return;
       if (restarts) {
         dropped_.pop_back();
         step.restarted.push_back(request.ask.id);
@@ -202,10 +203,9 @@ class VllmV1Batching final : public BatchingPolicy {
         step.admitted.push_back(request.ask.id);
       }
       request.blocks = taken;
-      if (restarts) free_.claim(request.place, found);
-      gpu_used_ += found;
-      take(taken - found);
-      add_share(request, rows, step);
+      pool_.claim(request, found);
+      pool_.take(taken - found.blocks());
+      run(request, rows, step);
       running_.push_back(request);
     }
   }
@@ -215,12 +215,10 @@ class VllmV1Batching final : public BatchingPolicy {
   std::vector<BatchedRequest> running_;  // in the order of their last admission
   std::vector<Dropped> dropped_;         // they wait before all others, the last one first
   ArrivalQueue waiting_;
-  std::size_t seen_ = 0;              // of waiting_, from its front: known to the scheduler
-  std::uint64_t leaving_ = 0;         // requests that have ended, of which it does not know yet
-  std::uint64_t leaving_blocks_ = 0;  // what they hold
-  std::uint64_t admitted_ = 0;        // requests so far
-  std::uint64_t gpu_used_ = 0;
-  FreeBlocks free_;  // all others, where the cache has not shrunk below what is in use
+  std::size_t seen_ = 0;                 // of waiting_, from its front: known to the scheduler
+  std::vector<BatchedRequest> leaving_;  // they have ended, of which it does not know yet
+  std::uint64_t admitted_ = 0;           // requests so far
+  KvPool pool_;
 };
 
 PolicyInfo vllm_v1_info() {
@@ -246,7 +244,7 @@ PolicyInfo vllm_v1_info() {
                       .default_value = 1,
                       .low = 0,
                       .high = 1,
-                      .help = "1: a preempted request finds again what is left of its blocks, 0: none"}}};
+                      .help = "1: requests find what the cache has of their beginning, 0: nothing"}}};
 }
 
 std::unique_ptr<BatchingPolicy> make_vllm_v1(const BatchingShape& shape, const PolicyParameters& parameters) {

@@ -2,6 +2,7 @@
 // and grows where it does so. All requests fit alone, so all are to be answered in the end.
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "models/input_error.hpp"
 #include "policies/check/trial.hpp"
@@ -71,6 +72,22 @@ class BatchingTrial {
       if (why.empty()) requests_.push_back(request);
     }
     if (requests_.empty()) throw InputError("", "takes none of the instance's requests");
+    if (!trial_.smallest && draws.one_in(2)) draw_parts();
+  }
+
+  /// Most begin as the first one does; some of these go on as each other do.
+  void draw_parts() {
+    Draws& draws = trial_.draws;
+    const std::uint32_t first = draws.between(1, 16), second = first + draws.between(1, 16);
+    parts_.reserve(requests_.size());
+    for (BatchRequest& request : requests_) {
+      const std::uint32_t tokens = request.prompt_tokens + request.output_tokens;
+      std::vector<TokenPart>& parts = parts_.emplace_back();
+      if (draws.one_in(4)) continue;
+      parts.push_back({1, std::min(first, tokens)});
+      if (tokens > first && draws.one_in(2)) parts.push_back({2, std::min(second, tokens)});
+      request.parts = parts;
+    }
   }
 
   void resize(std::uint64_t blocks) {
@@ -115,7 +132,8 @@ class BatchingTrial {
   std::uint64_t blocks_;
   bool resizes_;
   std::vector<BatchRequest> requests_;
-  std::size_t next_ = 0;  // that arrives
+  std::vector<std::vector<TokenPart>> parts_;  // of these, where they have tokens in common
+  std::size_t next_ = 0;                       // that arrives
   BatchStep step_;
   std::vector<std::uint32_t> refused_;  // by share of it
 };

@@ -102,9 +102,32 @@ void RequestBooks::enter(const PolicyGuard& guard, const BatchStep& step) {
         guard.broken(again ? "restarts " + request_name(id) + ", which was never admitted"
                            : "admits " + request_name(id) + ", which was admitted before");
       request.admitted = true;
-      request.found_again = again;
+      request.joins = true;
       set_place(request, Place::running);
     }
+}
+
+/// Whole blocks, of what it had itself or of parts that some request ran.
+bool RequestBooks::may_find(const Request& r, std::uint64_t tokens) const {
+  if (!r.joins || r.cached > 0 || tokens % shape_.kv.block_tokens != 0) return false;
+  if (tokens <= r.reached) return true;
+  std::uint64_t begin = 0;
+  for (const TokenPart& part : r.ask.parts) {
+    const auto ran = ran_.find(part.id);
+    if (begin < tokens && (ran == ran_.end() || ran->second < std::min<std::uint64_t>(part.end, tokens)))
+      return false;
+    begin = part.end;
+  }
+  return tokens <= begin;
+}
+
+void RequestBooks::note_parts(const Request& r) {
+  std::uint64_t begin = 0;
+  for (const TokenPart& part : r.ask.parts) {
+    const std::uint64_t end = std::min<std::uint64_t>(part.end, r.cached + r.rows);
+    if (end > begin) ran_[part.id] = std::max(ran_[part.id], end);
+    begin = part.end;
+  }
 }
 
 void RequestBooks::check_share(const PolicyGuard& guard, const Request& r, const StepShare& share) const {
@@ -112,9 +135,7 @@ void RequestBooks::check_share(const PolicyGuard& guard, const Request& r, const
   const std::uint64_t end = std::uint64_t{share.context} + share.tokens;
   const std::uint64_t most =
       r.known + (share.prompt ? 0 : std::min<std::uint64_t>(shape_.drafts, r.left - 1));
-  const bool readable =
-      r.found_again && share.context <= r.reached && share.context % shape_.kv.block_tokens == 0;
-  if (share.context != r.cached && !readable)
+  if (share.context != r.cached && !may_find(r, share.context))
     guard.broken("runs " + name + " after " + counted(share.context, "token") + " in its cache, it has " +
                  std::to_string(r.cached));
   if (share.tokens == 0 || end > most)
@@ -138,7 +159,9 @@ void RequestBooks::run(const PolicyGuard& guard, const StepShare& share) {
   r.cached = share.context;
   r.rows = share.tokens;
   gpu_.least += least_blocks(r);
-  r.found_again = false;
+  r.joins = false;
+  r.reached = std::max(r.reached, r.cached);
+  note_parts(r);
   r.produces = share.produces;
   in_step_.push_back(share.request);
   rows_ += share.tokens;

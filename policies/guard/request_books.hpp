@@ -3,9 +3,10 @@
 //
 // How many blocks a request holds beyond those of its tokens is the policy's affair (for its next token, for
 // all of its prompt, up to its end), so the books know bounds: those of the tokens that are there and that
-// the step runs, and those of its end.
+// the step runs, without those that others may hold too, and those of its end.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <unordered_map>
@@ -44,11 +45,11 @@ class RequestBooks {
   struct Request {
     BatchRequest ask;
     Place place = Place::waiting;
-    bool admitted = false;     // once at least
-    bool found_again = false;  // restarted: of what was in the cache, some of its beginning may be there
-    bool prefills = true;      // what it runs is of a prompt, or computed again
-    bool produces = false;     // in the step that runs
-    std::uint64_t known = 0;   // tokens that must be in the cache for the next one to be produced
+    bool admitted = false;    // once at least
+    bool joins = false;       // admitted or restarted in this step: of its beginning some may be there
+    bool prefills = true;     // what it runs is of a prompt, or computed again
+    bool produces = false;    // in the step that runs
+    std::uint64_t known = 0;  // tokens that must be in the cache for the next one to be produced
     std::uint64_t cached = 0, reached = 0;  // tokens that are there; the most that ever were
     std::uint64_t left = 0;                 // tokens still to be produced
     std::uint64_t rows = 0;                 // in the step that runs
@@ -60,8 +61,12 @@ class RequestBooks {
   Request& find(const PolicyGuard& guard, std::uint32_t id, Place place, const char* does);
   void set_place(Request& request, Place place);
   std::uint64_t least_blocks(const Request& request) const {
-    return request_blocks(request.cached + request.rows, shape_.kv);
+    const std::uint64_t tokens = request.cached + request.rows;
+    const std::uint64_t of_parts = request.ask.parts.empty() ? 0 : request.ask.parts.back().end;
+    return request_blocks(tokens, shape_.kv) - std::min(tokens, of_parts) / shape_.kv.block_tokens;
   }
+  bool may_find(const Request& request, std::uint64_t tokens) const;
+  void note_parts(const Request& request);
   Bounds blocks_of(const PolicyGuard& guard, const std::vector<std::uint32_t>& ids) const;
   void leave(const PolicyGuard& guard, const BatchStep& step);
   void enter(const PolicyGuard& guard, const BatchStep& step);
@@ -71,8 +76,9 @@ class RequestBooks {
   void check_finished(const PolicyGuard& guard, const BatchStep& step);
 
   BatchingShape shape_;
-  std::unordered_map<std::uint32_t, Request> requests_;  // by id: those that are there
-  std::vector<std::uint32_t> in_step_;                   // ids
+  std::unordered_map<std::uint32_t, Request> requests_;   // by id: those that are there
+  std::vector<std::uint32_t> in_step_;                    // ids
+  std::unordered_map<std::uint64_t, std::uint64_t> ran_;  // of a part, by id: the tokens that any request ran
   std::uint64_t waiting_ = 0, running_ = 0, swapped_ = 0;
   Bounds gpu_;                          // of all that run
   std::uint64_t host_ = 0;              // blocks, by what steps moved

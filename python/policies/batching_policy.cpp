@@ -17,8 +17,10 @@ nb::object shape_in_python(const BatchingShape& shape) {
 }
 
 nb::object request_in_python(const BatchRequest& request) {
+  nb::list parts;
+  for (const TokenPart& part : request.parts) parts.append(named("TokenPart", part.id, part.end));
   return named("BatchRequest", request.id, request.prompt_tokens, request.output_tokens, request.prefilled,
-               request.encoded);
+               request.encoded, nb::tuple(parts));
 }
 
 bool is_true(nb::handle value) {

@@ -1,5 +1,7 @@
 #include "sim/results/latency_table.hpp"
 
+#include <algorithm>
+
 #include "sim/results/request_latencies.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/results/steady_state.hpp"
@@ -50,6 +52,17 @@ std::vector<std::string> rates_of(const RunResult& r) {
           std::to_string(totals.preemptions)};
 }
 
+/// A column of the prompt tokens that were found in the KV cache, where any result counts them.
+void add_prefix_hits(const std::vector<const RunResult*>& results, Rows& rates) {
+  if (std::ranges::none_of(results, [](const RunResult* r) { return r->counted.prefixes; })) return;
+  rates.front().emplace_back("prefix hits %");
+  std::size_t row = 1;
+  for (const RunResult* r : results) {
+    if (r->metrics.requests.size() < 2) continue;
+    rates[row++].push_back(r->counted.prefixes ? percent(prefix_hit_rate(r->metrics), 1) : "-");
+  }
+}
+
 /// Which part of a run its statistics are of; "" for all of it.
 std::string measured_line(const RunResult& r) {
   const Metrics& m = r.metrics;
@@ -77,6 +90,7 @@ std::vector<TextTable> latency_tables(const std::vector<const RunResult*>& resul
                     latencies);
     rates.push_back(rates_of(*r));
   }
+  add_prefix_hits(results, rates);
   return {{latencies, 2}, {rates, 1}};
 }
 

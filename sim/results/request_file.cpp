@@ -44,7 +44,13 @@ Json if_ever(double seconds) {
   return seconds < 0 ? Json(nullptr) : Json(seconds);
 }
 
-Json record(const RunResult& r, const RequestTimes& q) {
+/// Whether prompts have beginnings in common, so that some may be found in a KV cache.
+bool any_prefixes(const std::vector<RunResult>& results) {
+  return std::ranges::any_of(results, [](const RunResult& r) { return r.counted.prefixes; });
+}
+
+/// `prefixes`: of any of the results' systems.
+Json record(const RunResult& r, const RequestTimes& q, bool prefixes) {
   const auto& servers = r.cluster.servers;
   Json j = {{"system", r.system},
             {"seed", r.seed},
@@ -58,6 +64,7 @@ Json record(const RunResult& r, const RequestTimes& q) {
             {"output_tokens", q.output_tokens},
             {"preempted", q.preempted},
             {"longest_gap_s", if_ever(q.longest_gap_s)}};
+  if (prefixes) j["cached_tokens"] = r.counted.prefixes ? Json(q.cached_tokens) : Json(nullptr);
   if (!r.classes.empty())
     j["class"] = q.of_class < r.classes.size() ? Json(r.classes[q.of_class]) : Json(nullptr);
   if (!r.metrics.measured.whole) j["measured"] = q.measured;
@@ -67,11 +74,12 @@ Json record(const RunResult& r, const RequestTimes& q) {
 /// Calls `add` with the record of each request, by system and number.
 template <class Add>
 void each_record(const std::vector<RunResult>& results, const Add& add) {
+  const bool prefixes = any_prefixes(results);
   for (const RunResult& r : results) {
     std::vector<RequestTimes> requests = r.metrics.requests;
     std::stable_sort(requests.begin(), requests.end(),
                      [](const RequestTimes& a, const RequestTimes& b) { return a.number < b.number; });
-    for (const RequestTimes& q : requests) add(record(r, q));
+    for (const RequestTimes& q : requests) add(record(r, q, prefixes));
   }
 }
 
@@ -94,7 +102,7 @@ std::string requests_csv(const std::vector<RunResult>& results) {
   const auto ran =
       std::ranges::find_if(results, [](const RunResult& r) { return !r.metrics.requests.empty(); });
   const RunResult& first = ran != results.end() ? *ran : results.empty() ? none : results.front();
-  const Json nothing = record(first, {});
+  const Json nothing = record(first, {}, any_prefixes(results));
   for (const auto& [key, value] : nothing.items()) text += (text.empty() ? "" : ",") + key;
   text += "\n";
   each_record(results, [&](const Json& one) {

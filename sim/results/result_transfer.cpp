@@ -24,7 +24,8 @@ static void from_json(const nlohmann::json& j, ServingSeries& series) {
   series.set(j.get<std::vector<ServingSample>>());
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RequestTimes, number, server, arrival_s, started_s, first_token_s, end_s,
-                                   prompt_tokens, output_tokens, preempted, longest_gap_s, of_class, measured)
+                                   prompt_tokens, output_tokens, preempted, cached_tokens, longest_gap_s,
+                                   of_class, measured)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasuredTime, whole, begin_s, end_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LayerCounts, hits, stall_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metrics, ttft_s, end_to_end_s, token_gaps_s, gap_classes, measured,
@@ -62,7 +63,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MigrationRecord, at_s, adopted, recovery, rem
                                    horizon_s, saved_s, cost_s, experts, done_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FaultRecord, at_s, server, event, uncovered, recovered_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClusterResult, servers, migrations, faults, redirected, lacking)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Counted, lookups, bytes, prefetch, routing, execution)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Counted, lookups, bytes, prefetch, routing, execution, prefixes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunResult, scenario, system, executor, question, model, device, runtime,
                                    routing, seed, metrics, counted, memory, plan, planned, paged, cluster,
                                    busy, quality, provenance, warnings, operations, wakes, classes, document,

@@ -280,7 +280,8 @@ void read_cluster_workload(const YamlMap& root, const std::string& base, Problem
   read_tasks(section, base, cluster);
   read_loads(section, base, problems, cluster);
   read_popularity(section, base, workload, cluster);
-  for (const std::string_view key : {"classes", "lengths_of", "closed_loop", "warm_up", "cool_down"})
+  for (const std::string_view key :
+       {"classes", "lengths_of", "closed_loop", "shared_prefix", "conversations", "warm_up", "cool_down"})
     if (section.has(key))
       section.fail(key, "'" + std::string(key) +
                             "' is of a workload on one machine; a cluster's requests are of 'tasks', and "

@@ -89,8 +89,23 @@ void read_lengths_of(const YamlMap& section, const std::string& base, Problems& 
   }
 }
 
+/// `conversations: {turns: [1, 8], think_time: 20 s}`
+void read_conversations(const YamlMap& section, RequestClass& of) {
+  const std::optional<YamlMap> map = section.optional_map("conversations");
+  if (!map) return;
+  Conversations& all = of.conversations.emplace();
+  all.turns = read_token_law(*map, "turns");
+  all.think_s = map->quantity<Seconds>("think_time", {Seconds(0), Seconds(1e6)}, Seconds(0)).value();
+  const std::vector<std::string> distributions = {"fixed", "exponential"};
+  all.exponential = map->choice("distribution", distributions, 0) == 1;
+  if (map->has("most")) all.most = static_cast<std::uint32_t>(map->integer("most", 2, kMostCounted));
+  map->done();
+}
+
 void read_lengths_of_class(const YamlMap& section, const std::string& base, Problems& problems,
                            RequestClass& of) {
+  of.shared_prefix = static_cast<std::uint32_t>(section.integer("shared_prefix", 0, kMostCounted, 0));
+  read_conversations(section, of);
   if (section.has("lengths_of")) return read_lengths_of(section, base, problems, of);
   of.prompt = read_token_law(section, "prompt_tokens");
   of.output = read_token_law(section, "output_tokens");
@@ -120,7 +135,8 @@ void check_shares(const YamlMap& section, const std::vector<RequestClass>& class
 }
 
 std::vector<RequestClass> read_classes(const YamlMap& section, const std::string& base, Problems& problems) {
-  for (const std::string_view key : {"prompt_tokens", "output_tokens", "lengths_of"})
+  for (const std::string_view key :
+       {"prompt_tokens", "output_tokens", "lengths_of", "shared_prefix", "conversations"})
     if (section.has(key))
       section.fail(key, "'" + std::string(key) +
                             "' is each class's to say; expected it in the entries of "
@@ -150,8 +166,8 @@ bool draws_lengths(const YamlMap& section) {
   const auto is_drawn = [&](std::string_view key) {
     return section.has(key) && (section.node(key).is_list() || section.node(key).is_map());
   };
-  return section.has("classes") || section.has("lengths_of") || is_drawn("prompt_tokens") ||
-         is_drawn("output_tokens");
+  return section.has("classes") || section.has("lengths_of") || section.has("shared_prefix") ||
+         section.has("conversations") || is_drawn("prompt_tokens") || is_drawn("output_tokens");
 }
 
 std::vector<RequestClass> read_request_mix(const YamlMap& section, const std::string& base,

@@ -1,5 +1,6 @@
 #include "sim/scenario/workload_config.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
@@ -87,10 +88,13 @@ LeftOutEnds::Part read_part(const YamlMap& section, std::string_view key) {
 void read_left_out(const YamlMap& section, std::uint64_t requests, WorkloadConfig& w) {
   if (section.has("warm_up")) w.left_out.warm_up = read_part(section, "warm_up");
   if (section.has("cool_down")) w.left_out.cool_down = read_part(section, "cool_down");
-  if (w.closed_loop && w.left_out.cool_down && w.left_out.cool_down->seconds > 0)
-    section.fail("cool_down",
-                 "of a closed loop is not known before it is over when the last request comes; "
-                 "expected a number of requests, such as 100");
+  const bool by_answers = w.closed_loop || has_conversations(w);
+  if (by_answers && w.left_out.cool_down && w.left_out.cool_down->seconds > 0)
+    section.fail(
+        "cool_down",
+        "of users who send when they are answered is not known before it is over when the last request "
+        "comes; "
+        "expected a number of requests, such as 100");
   std::uint64_t least = 0;
   for (const auto& part : {w.left_out.warm_up, w.left_out.cool_down}) least += part ? part->requests : 0;
   if (least > 0 && requests > 0 && least >= requests)
@@ -150,6 +154,11 @@ void read_lengths(const YamlMap& section, const std::string& base, Problems& pro
       w.output_tokens = static_cast<std::uint32_t>(section.integer("output_tokens", 1, kMostCounted));
     }
     read_arrivals(section, w);
+    if (w.closed_loop && has_conversations(w))
+      section.fail(
+          "closed_loop",
+          "'closed_loop' is there beside 'conversations', which have think times of their own and begin "
+          "by 'arrivals_per_s'; expected one of the two");
     for (const std::string_view key : {"speed", "rate"})
       if (section.has(key))
         section.fail(key, "'" + std::string(key) +
@@ -157,7 +166,8 @@ void read_lengths(const YamlMap& section, const std::string& base, Problems& pro
                               "'arrivals_per_s'");
     return;
   }
-  for (const std::string_view key : {"requests", "prompt_tokens", "output_tokens", "lengths_of", "classes"})
+  for (const std::string_view key : {"requests", "prompt_tokens", "output_tokens", "lengths_of", "classes",
+                                     "shared_prefix", "conversations"})
     if (section.has(key))
       section.fail(key, "'" + std::string(key) +
                             "' is the request log's to say; --set in the whole section's place: "
@@ -197,7 +207,8 @@ WorkloadConfig read_workload(const YamlMap& root, const std::string& base, Probl
     w.trace_file = named_file(section.text("trace"), base);
     w.trace_requests = static_cast<std::uint32_t>(section.integer("requests", 0, kMostCounted, 0));
     read_left_out(section, w.trace_requests, w);
-    for (const std::string_view key : {"prompt_tokens", "output_tokens", "lengths_of", "classes"})
+    for (const std::string_view key :
+         {"prompt_tokens", "output_tokens", "lengths_of", "classes", "shared_prefix", "conversations"})
       if (section.has(key))
         section.fail(
             key, "the trace says how many tokens its requests have; leave '" + std::string(key) +
@@ -227,6 +238,15 @@ std::vector<std::string> class_names(const WorkloadConfig& w) {
   if (has_classes(w))
     for (const RequestClass& of : w.mix) names.push_back(of.name);
   return names;
+}
+
+bool has_conversations(const WorkloadConfig& w) {
+  return std::ranges::any_of(w.mix, [](const RequestClass& of) { return of.conversations.has_value(); });
+}
+
+bool shares_prefixes(const WorkloadConfig& w) {
+  const auto has_prefix = [](const RequestClass& of) { return of.shared_prefix > 0; };
+  return has_conversations(w) || std::ranges::any_of(w.mix, has_prefix) || shares_tokens(w.log);
 }
 
 bool says_arrivals(const WorkloadConfig& w) {

@@ -95,6 +95,10 @@ inline bool has_classes(const WorkloadConfig& w) {
 }
 /// Names of the classes that a workload's requests are of, in order; none where they have no names.
 std::vector<std::string> class_names(const WorkloadConfig& w);
+/// Whether any of its requests go on with a conversation, so that they come when others are answered.
+bool has_conversations(const WorkloadConfig& w);
+/// Whether it says what its prompts have in common.
+bool shares_prefixes(const WorkloadConfig& w);
 /// Whether it says when its requests come: at a rate, by a log, or when users send them. The times of a trace
 /// are none.
 bool says_arrivals(const WorkloadConfig& w);

@@ -70,7 +70,8 @@ MeasuredRange measured_range(const Scenario& s, std::uint64_t count,
 }
 
 MeasuredRange measured_requests(const Scenario& s, const std::vector<ServedRequest>& requests) {
-  return measured_range(s, requests.size(), s.workload.closed_loop ? nullptr : &requests);
+  const bool by_answers = s.workload.closed_loop || has_conversations(s.workload);
+  return measured_range(s, requests.size(), by_answers ? nullptr : &requests);
 }
 
 void set_measured_time(const Scenario& s, Metrics& m, bool in_turn) {

@@ -174,7 +174,8 @@ struct MeasuredTime {
 
 /// A request that was begun: answered, or lost with its server. Seconds of engine time; negative: never.
 struct RequestTimes {
-  std::uint32_t number = 0;  // in order of arrival; of a trace that is served in turn, its place there
+  std::uint32_t number = 0;  // in order of arrival; of a trace that is served in turn, its place there, and
+                             // of conversations, which follow each other
   std::uint32_t server = 0;  // of a cluster, the one that served it
   double arrival_s = 0;
   double started_s = 0;  // of the first pass that ran some of it
@@ -183,6 +184,7 @@ struct RequestTimes {
   std::uint32_t prompt_tokens = 0;
   std::uint32_t output_tokens = 0;    // that it asked for
   std::uint32_t preempted = 0;        // how often it gave way: to the host, or with the loss of its cache
+  std::uint32_t cached_tokens = 0;    // of its prompt, found in the KV cache when it was first admitted
   double longest_gap_s = -1;          // between two of its tokens; negative: it has no second one
   std::uint16_t of_class = kNoClass;  // place in WorkloadConfig::mix
   bool measured = true;               // false: it came in warm_up or cool_down, and no statistic is of it

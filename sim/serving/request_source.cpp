@@ -60,6 +60,40 @@ void ClosedLoopRequests::finished(std::uint32_t number, double, double now) {
   sending_.push(now + think_time(std::uint64_t{loop_.users} + number));
 }
 
+void ConversationRequests::take(const Sending& sending) {
+  Arrival& arrival = taken_.emplace_back(
+      Arrival{static_cast<std::uint32_t>(sending.second), requests_[sending.second], come_++});
+  arrival.request.arrival_s = sending.first;
+}
+
+std::span<const RequestSource::Arrival> ConversationRequests::take(double now) {
+  taken_.clear();
+  for (std::optional<double> at = next_time(); at && *at <= now; at = next_time()) {
+    if (!sending_.empty() && sending_.top().first == *at) {
+      take(sending_.top());
+      sending_.pop();
+      continue;
+    }
+    take({*at, next_});
+    do ++next_;
+    while (next_ < requests_.size() && requests_[next_].goes_on());
+  }
+  return taken_;
+}
+
+std::optional<double> ConversationRequests::next_time() const {
+  std::optional<double> at;
+  if (next_ < requests_.size()) at = requests_[next_].arrival_s;
+  if (!sending_.empty() && (!at || sending_.top().first < *at)) at = sending_.top().first;
+  return at;
+}
+
+void ConversationRequests::finished(std::uint32_t number, double, double now) {
+  const std::size_t next = number + std::size_t{1};
+  if (next < requests_.size() && requests_[next].goes_on())
+    sending_.emplace(now + requests_[next].think_s, next);
+}
+
 std::span<const RequestSource::Arrival> RequestsInTurn::take(double now) {
   taken_.clear();
   if (unanswered_ > 0) return taken_;
@@ -77,6 +111,14 @@ std::span<const RequestSource::Arrival> RequestsInTurn::take(double now) {
 std::unique_ptr<RequestSource> make_request_source(const Scenario& s,
                                                    const std::vector<ServedRequest>& requests,
                                                    ArrivalWitness witness) {
+  if (has_conversations(s.workload)) {
+    if (witness)
+      throw InputError(
+          s.name,
+          "workload.conversations: they go on by answers, in simulated time; on hardware requests "
+          "come all at once, by 'arrivals_per_s' or from a 'request_log'");
+    return std::make_unique<ConversationRequests>(requests);
+  }
   if (!s.workload.closed_loop) return std::make_unique<ListedRequests>(requests, std::move(witness));
   if (witness)
     throw InputError(

@@ -22,9 +22,12 @@ class RequestSource {
  public:
   virtual ~RequestSource() = default;
   struct Arrival {
-    std::uint32_t number;  // its own; those of a server rise
+    std::uint32_t number;  // its own
     ServedRequest request;
+    /// How many came before it; kByNumber: as many as its number says.
+    std::uint32_t order = kByNumber;
   };
+  static constexpr std::uint32_t kByNumber = ~std::uint32_t{0};
   /// What has come by `now` and was not taken before, in order of arrival; empty: nothing. Valid until the
   /// next call.
   virtual std::span<const Arrival> take(double now) = 0;
@@ -79,6 +82,29 @@ class ClosedLoopRequests final : public RequestSource {
   std::uint64_t seed_;
   std::priority_queue<double, std::vector<double>, std::greater<>> sending_;  // when users send next
   std::size_t next_ = 0;
+  std::vector<Arrival> taken_;
+};
+
+/// Requests of conversations: the first of each comes when it comes, each other one its think time after the
+/// answer to the one before. They have their places in the list as numbers.
+class ConversationRequests final : public RequestSource {
+ public:
+  /// In the order of their conversations' first arrivals, one conversation after the other; they outlive
+  /// this.
+  explicit ConversationRequests(const std::vector<ServedRequest>& requests) : requests_(requests) {}
+
+  std::span<const Arrival> take(double now) override;
+  std::optional<double> next_time() const override;
+  void finished(std::uint32_t number, double arrival_s, double now) override;
+
+ private:
+  using Sending = std::pair<double, std::size_t>;  // when, and which of the list
+  void take(const Sending& sending);
+
+  const std::vector<ServedRequest>& requests_;
+  std::size_t next_ = 0;    // of the list, of those that begin a conversation
+  std::uint32_t come_ = 0;  // requests so far
+  std::priority_queue<Sending, std::vector<Sending>, std::greater<>> sending_;  // those that go on
   std::vector<Arrival> taken_;
 };
 

@@ -49,7 +49,8 @@ std::unique_ptr<BatchingPolicy> make_static_batches(std::uint32_t together, std:
 
 void RequestStream::announce(double now) {
   for (const RequestSource::Arrival& arrival : source_.take(now)) {
-    const bool measured = measured_.holds(arrival.number, arrival.request.arrival_s);
+    const std::uint32_t order = arrival.order == RequestSource::kByNumber ? arrival.number : arrival.order;
+    const bool measured = measured_.holds(order, arrival.request.arrival_s);
     live_.emplace(arrival.number, Live{.request = arrival.request, .measured = measured});
     in_order_.push_back(arrival.number);
     policy_.arrive(batch_request(arrival.request, arrival.number));
@@ -98,7 +99,10 @@ bool RequestStream::next(double now, Pass& pass) {
   for (const auto* const preempted : {&step_.swapped_out, &step_.dropped})
     for (const std::uint32_t number : *preempted) ++live_.at(number).preempted;
   for (const StepShare& share : step_.shares) {
-    const ServedRequest& request = live_.at(share.request).request;
+    Live& live = live_.at(share.request);
+    const ServedRequest& request = live.request;
+    if (!live.ran && !request.prefilled) live.cached_tokens = share.context;
+    live.ran = true;
     add_rows(share, request, pass);
     add_share(share, request, pass);
     if (!pass.of_ranks.empty()) add_share(share, request, pass.of_ranks[share.rank]);
@@ -168,6 +172,7 @@ RequestTimes RequestStream::times_of(std::uint32_t number, const Live& live) {
           .prompt_tokens = live.request.prompt_tokens,
           .output_tokens = live.request.output_tokens,
           .preempted = live.preempted,
+          .cached_tokens = live.cached_tokens,
           .longest_gap_s = live.longest_gap_s,
           .of_class = live.request.of_class,
           .measured = live.measured};

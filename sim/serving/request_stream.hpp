@@ -55,6 +55,8 @@ class RequestStream {
     double begin = -1, first_token = -1, last_token = -1;  // negative: not yet
     std::uint32_t tokens = 0;                              // generated
     std::uint32_t preempted = 0;
+    std::uint32_t cached_tokens = 0;  // of its prompt, that its first rows found in the cache
+    bool ran = false;                 // some of it
     double longest_gap_s = -1;
     bool measured = true;
   };

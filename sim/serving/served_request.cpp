@@ -2,15 +2,22 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "models/input_error.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/arrival_times.hpp"
 #include "sim/serving/drawn_lengths.hpp"
+#include "traces/portable_math.hpp"
+#include "traces/random.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab {
 namespace {
+
+constexpr std::uint64_t kTurnThinkStream = 0x1f83d9abfb41bd6b;
+
+using Parts = std::vector<TokenPart>;
 
 std::vector<ServedRequest> logged(const WorkloadConfig& w) {
   std::vector<ServedRequest> requests;
@@ -19,18 +26,65 @@ std::vector<ServedRequest> logged(const WorkloadConfig& w) {
                         .prompt_tokens = r.prompt_tokens,
                         .output_tokens = r.output_tokens,
                         .prefilled = w.prefilled});
+  if (!shares_tokens(w.log)) return requests;
+  const std::vector<std::vector<SharedPart>> shared = shared_parts(w.log);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    Parts parts;
+    for (const SharedPart& part : shared[i]) parts.push_back({part.of, part.end});
+    if (!parts.empty()) requests[i].parts = std::make_shared<const Parts>(std::move(parts));
+  }
   return requests;
+}
+
+/// What drawn requests have in common: those of a class its prefix, those of a conversation all that was
+/// said.
+class DrawnParts {
+ public:
+  explicit DrawnParts(const WorkloadConfig& w) {
+    for (std::size_t i = 0; i < w.mix.size(); ++i) {
+      const std::uint32_t tokens = w.mix[i].shared_prefix;
+      prefixes_.push_back(tokens > 0 ? std::make_shared<const Parts>(Parts{{i, tokens}}) : nullptr);
+    }
+  }
+  /// Request number `number`, which begins a conversation or goes on with one; `next` follows it.
+  std::shared_ptr<const Parts> of(std::size_t number, const DrawnLengths& request, const DrawnLengths* next) {
+    if (request.said_before == 0) first_ = number;
+    const std::uint32_t said = next != nullptr ? next->said_before : 0;
+    const std::uint32_t shared = std::max(said, request.said_before);
+    const std::shared_ptr<const Parts>& prefix = prefixes_[request.of_class];
+    if (shared == 0) return prefix;
+    Parts parts = prefix ? *prefix : Parts();
+    parts.push_back({kConversations + first_, shared});
+    return std::make_shared<const Parts>(std::move(parts));
+  }
+
+ private:
+  static constexpr std::uint64_t kConversations = std::uint64_t{1} << 32;  // ids; those of classes are below
+  std::vector<std::shared_ptr<const Parts>> prefixes_;                     // by class
+  std::size_t first_ = 0;                                                  // request of the conversation
+};
+
+double drawn_think_time(const Conversations& all, std::uint64_t seed, std::uint64_t number) {
+  if (!all.exponential) return all.think_s;
+  return -portable_log(1 - Random(seed, kTurnThinkStream, number).uniform()) * all.think_s;
 }
 
 /// Of drawn lengths.
 std::vector<ServedRequest> mixed(const Scenario& s) {
   std::vector<ServedRequest> requests;
   const bool classes = has_classes(s.workload);
-  for (const DrawnLengths& drawn : drawn_lengths(s.workload, s.seed))
-    requests.push_back({.prompt_tokens = drawn.prompt_tokens,
-                        .output_tokens = drawn.output_tokens,
+  const std::vector<DrawnLengths> drawn = drawn_lengths(s.workload, s.seed);
+  DrawnParts parts(s.workload);
+  for (std::size_t i = 0; i < drawn.size(); ++i) {
+    const DrawnLengths& one = drawn[i];
+    requests.push_back({.prompt_tokens = one.prompt_tokens,
+                        .output_tokens = one.output_tokens,
                         .prefilled = s.workload.prefilled,
-                        .of_class = classes ? drawn.of_class : kNoClass});
+                        .of_class = classes ? one.of_class : kNoClass,
+                        .parts = parts.of(i, one, i + 1 < drawn.size() ? &drawn[i + 1] : nullptr)});
+    if (one.said_before > 0)
+      requests.back().think_s = drawn_think_time(*s.workload.mix[one.of_class].conversations, s.seed, i);
+  }
   return requests;
 }
 
@@ -51,12 +105,17 @@ std::vector<ServedRequest> recorded(const Scenario& s, const RoutingTrace& trace
 
 void draw_arrivals(const Scenario& s, std::vector<ServedRequest>& requests) {
   if (s.workload.arrivals_per_s == 0) return;
+  const auto first = std::ranges::count_if(requests, [](const ServedRequest& r) { return !r.goes_on(); });
+  const double turns = static_cast<double>(requests.size()) / static_cast<double>(std::max<long>(first, 1));
   ArrivalsConfig config = s.workload.arrivals;
   if (config.ramp && config.ramp->over_s == 0)
-    config.ramp->over_s = 2 * static_cast<double>(requests.size()) / (config.ramp->from + config.ramp->to);
+    config.ramp->over_s = 2 * static_cast<double>(first) / (config.ramp->from + config.ramp->to);
+  else if (config.ramp)
+    config.ramp->over_s /= turns;
   ArrivalTimes arrivals(config, s.workload.arrivals_per_s, s.seed);
   for (ServedRequest& request : requests) {
-    const double now = arrivals.next();
+    if (request.goes_on()) continue;
+    const double now = arrivals.next() * turns;
     if (!(now <= kLatestArrival))
       throw InputError(s.name,
                        "workload.arrivals_per_s is so low that requests come later than 1e12 s; "

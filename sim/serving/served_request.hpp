@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "policies/batching/batching.hpp"
@@ -27,11 +28,20 @@ struct ServedRequest {
   /// Of its prompt: those that an encoder read, to which the decoder attends by cross-attention.
   std::uint32_t encoder_tokens = 0;
   std::uint16_t of_class = kNoClass;  // place in WorkloadConfig::mix
+  /// Of a conversation: it comes so many seconds after the answer to the request before it in the list, in
+  /// the place of `arrival_s`. Negative: it does not.
+  double think_s = -1;
+  /// What it has in common with others (BatchRequest::parts); nullptr: nothing.
+  std::shared_ptr<const std::vector<TokenPart>> parts = nullptr;
+
+  bool goes_on() const { return think_s >= 0; }
 };
 
-/// As the batching policy sees it.
+/// As the batching policy sees it, as long as `request` or a copy of it is there.
 inline BatchRequest batch_request(const ServedRequest& request, std::uint32_t id = 0) {
-  return {id, request.prompt_tokens, request.output_tokens, request.prefilled, request.encoded};
+  BatchRequest asks{id, request.prompt_tokens, request.output_tokens, request.prefilled, request.encoded};
+  if (request.parts) asks.parts = *request.parts;
+  return asks;
 }
 
 /// What becomes of the prompts of a trace's requests.
@@ -57,7 +67,9 @@ bool come_in_turn(const Scenario& scenario, const SystemConfig& system);
 bool serves_from_pool(const Scenario& scenario);
 
 /// The scenario's requests, in order of arrival: those of its log or its trace, of drawn lengths or of one;
-/// with arrivals drawn from the seed, as logged, or all at 0 (also where a closed loop sends them). Those
+/// with arrivals drawn from the seed, as logged, or all at 0 (also where a closed loop sends them); of a
+/// conversation the first one's, those that go on behind it. As many come a second as are asked for, so that
+/// conversations begin less often. Those
 /// that are not the trace's begin on a pool spread evenly, or have the rows that the trace drew for them
 /// (more requests than it has share them). Throws InputError for recorded requests without rows to decode
 /// where the workload is prefilled, and for arrivals later than kLatestArrival.

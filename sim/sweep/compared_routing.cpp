@@ -38,7 +38,8 @@ std::string with_trace(const Scenario& s, const std::string& document, const std
   Json changed = Json::parse(document);
   Json& workload = changed["workload"];
   erase_routing(workload);
-  for (const char* key : {"prompt_tokens", "output_tokens", "lengths_of", "classes", "requests"})
+  for (const char* key : {"prompt_tokens", "output_tokens", "lengths_of", "classes", "shared_prefix",
+                          "conversations", "requests"})
     workload.erase(key);
   const std::uint64_t asked = w.trace_file.empty() ? w.requests : w.trace_requests;
   if (asked > 0 && asked < trace.requests().size()) workload["requests"] = asked;

@@ -113,6 +113,9 @@ std::vector<Words> telling_runs() {
       run_of("chat-and-code",
              {"--set", "workload.requests=8", "--set", "workload.warm_up=1", "--set", "workload.cool_down=1"},
              false),
+      run_of("shared-prompts",
+             {"--set", "workload.requests=8", "--set", "workload.warm_up=1", "--set", "workload.cool_down=1"},
+             false),
       run_of("prism-offload", {"--set", servers}, false),
       // A server leaves when it has answered all under one placement and not under the other.
       run_of("prism-mixtral-bigbench",

@@ -120,6 +120,35 @@ TEST_CASE("guard: shares are of requests that run, once, after what is in their 
             roomy()) == in_step(1, "gives request 1 to rank 1"));
 }
 
+TEST_CASE("guard: a request finds whole blocks of parts that some request has run") {
+  // Requests of 9 tokens, of which the first 6 are the same; blocks of 2. 'continuous' looks for none of
+  // them.
+  static const std::vector<TokenPart> parts{{7, 6}};
+  const auto finding = [](void (*step)(BatchStep&, int), std::uint32_t first_prompt) {
+    step_of = step;
+    use_of = [](KvUse&, int) {};
+    return complaint([&] {
+      const auto policy = make_batching_policy(mistaken(), roomy(), {});
+      policy->arrive({.id = 1, .prompt_tokens = first_prompt, .output_tokens = 1, .parts = parts});
+      policy->arrive({.id = 2, .prompt_tokens = 9, .output_tokens = 1, .parts = parts});
+      BatchStep formed;
+      policy->form(formed);
+    });
+  };
+  const auto find = [](BatchStep& s, std::uint32_t tokens) {
+    if (s.shares.size() < 2) return;
+    s.shares[1].context = tokens;
+    s.shares[1].tokens -= tokens;
+    s.rows -= tokens;
+  };
+  static const auto found = find;
+  CHECK(finding([](BatchStep& s, int) { found(s, 2); }, 3) == "");
+  CHECK(finding([](BatchStep& s, int) { found(s, 4); }, 3) ==
+        in_step(1, "runs request 2 after 4 tokens in its cache, it has 0"));
+  CHECK(finding([](BatchStep& s, int) { found(s, 1); }, 3) ==
+        in_step(1, "runs request 2 after 1 token in its cache, it has 0"));
+}
+
 TEST_CASE("guard: a share says whether it is of a prompt, and whether it produces a token") {
   CHECK(complaint_of(
             [](BatchStep& s, int step) {

@@ -1,6 +1,6 @@
 // The rules of vLLM's V1 scheduler once more, slowly and with real pages: blocks have numbers and wait in a
-// queue when they are free, each remembers what was written into it, requests have block tables. Shares with
-// the policy what a step looks like, and no code.
+// queue when they are free, requests are lists of tokens and have block tables, and a full block remembers
+// all tokens up to its end. Shares with the policy what a step looks like, and no code.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "policies/batching/batching.hpp"
@@ -28,6 +30,7 @@ class V1Reference {
     s.tokens = request.prompt_tokens;
     if (request.prefilled) s.written = s.tokens++;
     s.most = s.written;
+    s.text = text_of(request);
     (async_ ? unseen_ : waiting_).push_back(std::make_shared<Sequence>(s));
   }
 
@@ -54,7 +57,6 @@ class V1Reference {
     for (const auto& [s, rows] : in_step_) {
       s->written += rows;
       s->most = std::max(s->most, s->written);
-      remember(*s);
       if (s->written < s->tokens) continue;
       s->again = false;
       ++s->tokens;
@@ -68,44 +70,76 @@ class V1Reference {
   KvUse use() const {
     return {.gpu_blocks = in_use(), .running = running_.size(), .waiting = waiting_.size() + unseen_.size()};
   }
-  std::uint64_t found = 0;  // blocks that preempted requests found again
+  std::uint64_t found = 0;         // blocks that requests found
+  std::uint64_t found_in_use = 0;  // of these, that others held
+  std::uint64_t copies = 0;        // blocks that were filled with what another one has
 
  private:
+  using Text = std::vector<std::uint64_t>;  // tokens
   struct Sequence {
     BatchRequest ask;
     std::uint64_t tokens = 0, written = 0, produced = 0, most = 0;
     bool started = false, again = false;
+    Text text;                         // all tokens that it will ever have
     std::vector<std::uint64_t> table;  // pages
     std::uint64_t states = 0;          // pages for states, which have no place in the table
   };
   using Pointer = std::shared_ptr<Sequence>;
+  /// What is in a full page: all tokens up to its end. The page that was filled earlier is found.
   struct Content {
-    std::uint32_t request;
-    std::uint64_t block;
-    auto operator<=>(const Content&) const = default;
+    Text text;
+    std::uint64_t filled = 0;
   };
+  static constexpr std::uint64_t kOwn = std::uint64_t{1} << 40;  // tokens of one request alone
+
+  /// A token is a number: of a part and its place, or of the request and its place.
+  Text text_of(const BatchRequest& request) const {
+    Text text;
+    for (const TokenPart& part : request.parts)
+      while (prefix_ && !request.prefilled && text.size() < part.end)
+        text.push_back(part.id * 1000 + text.size());
+    while (text.size() < request.prompt_tokens + std::uint64_t{request.output_tokens})
+      text.push_back(kOwn * (1 + request.id) + text.size());
+    return text;
+  }
+  Text beginning(const Sequence& s, std::uint64_t blocks) const {
+    return {s.text.begin(), s.text.begin() + static_cast<std::ptrdiff_t>(blocks * shape_.kv.block_tokens)};
+  }
 
   void refill(std::uint64_t blocks) {
+    for (const std::uint64_t page : free_) content_.erase(page);
     free_.clear();
     for (std::uint64_t i = 0; i < blocks; ++i) free_.push_back(next_page_++);
   }
-  std::uint64_t in_use() const {
-    std::uint64_t n = 0;
+  /// Pages that are held, each counted once.
+  std::set<std::uint64_t> held() const {
+    std::set<std::uint64_t> pages;
     for (const auto* list : {&running_, &ended_})
-      for (const Pointer& s : *list) n += s->table.size() + s->states;
+      for (const Pointer& s : *list) pages.insert(s->table.begin(), s->table.end());
+    return pages;
+  }
+  std::uint64_t in_use() const {
+    std::uint64_t n = held().size();
+    for (const auto* list : {&running_, &ended_})
+      for (const Pointer& s : *list) n += s->states;
     return n;
   }
 
-  /// Full pages can be found again by what is in them.
-  void remember(const Sequence& s) {
-    for (std::uint64_t b = 0; b < s.table.size() && (b + 1) * shape_.kv.block_tokens <= s.written; ++b)
-      content_[s.table[b]] = {s.ask.id, b};
+  /// Full pages can be found by what is in them, once the step that fills them is formed.
+  void remember(const Sequence& s, std::uint64_t written) {
+    for (std::uint64_t b = 0; b < s.table.size() && (b + 1) * shape_.kv.block_tokens <= written; ++b) {
+      if (content_.contains(s.table[b])) continue;
+      const Text text = beginning(s, b + 1);
+      for (const auto& [page, other] : content_) copies += other.text == text ? 1 : 0;
+      content_[s.table[b]] = {text, ++filled_};
+    }
   }
 
-  std::optional<std::uint64_t> find_free(const Content& wanted) const {
-    for (const std::uint64_t page : free_)
-      if (const auto it = content_.find(page); it != content_.end() && it->second == wanted) return page;
-    return std::nullopt;
+  std::optional<std::uint64_t> find(const Text& wanted) const {
+    std::optional<std::uint64_t> first;
+    for (const auto& [page, content] : content_)
+      if (content.text == wanted && (!first || content.filled < content_.at(*first).filled)) first = page;
+    return first;
   }
 
   std::uint64_t take_oldest() {
@@ -118,9 +152,12 @@ class V1Reference {
   /// `s` is in no list of those that hold pages.
   void release(Sequence& s) {
     const std::uint64_t used = in_use(), room = pages_ > used ? pages_ - used : 0;
+    const std::set<std::uint64_t> others = held();
     for (; s.states > 0; --s.states) s.table.push_back(next_page_++);
+    std::erase_if(s.table, [&](std::uint64_t page) { return others.contains(page); });
     // Where the cache has shrunk, the last ones are not there any more.
-    while (!s.table.empty() && free_.size() + s.table.size() > room) s.table.pop_back();
+    for (; !s.table.empty() && free_.size() + s.table.size() > room; s.table.pop_back())
+      content_.erase(s.table.back());
     for (; !s.table.empty(); s.table.pop_back()) free_.push_back(s.table.back());
   }
 
@@ -135,18 +172,21 @@ class V1Reference {
 
   bool learn() {
     const bool any = !ended_.empty() || !unseen_.empty();
-    std::list<Pointer> ended;
-    ended.swap(ended_);
-    for (const Pointer& s : ended) {
+    while (!ended_.empty()) {
+      const Pointer s = ended_.front();
+      ended_.pop_front();
       forget(*s);
       release(*s);
     }
     waiting_.splice(waiting_.end(), unseen_);
     return any;
   }
-  /// Nothing of it will be asked for again.
+  /// Nothing that is its own will be asked for again.
   void forget(const Sequence& s) {
-    std::erase_if(content_, [&](const auto& entry) { return entry.second.request == s.ask.id; });
+    std::erase_if(content_, [&](const auto& entry) { return is_own(s, entry.second); });
+  }
+  static bool is_own(const Sequence& s, const Content& content) {
+    return content.text.back() / kOwn == 1 + s.ask.id;
   }
 
   void preempt() {
@@ -195,26 +235,33 @@ class V1Reference {
     while (!waiting_.empty() && budget() > 0 && running_.size() + ended_.size() < shape_.max_requests) {
       const Pointer s = waiting_.front();
       std::vector<std::uint64_t> again;
-      if (prefix_ && s->again)
+      const bool looks = prefix_ && (s->again || s->written == 0);
+      if (looks)
         for (std::uint64_t b = 0; (b + 1) * shape_.kv.block_tokens < s->tokens; ++b) {
-          const auto page = find_free({s->ask.id, b});
+          const auto page = find(beginning(*s, b + 1));
           if (!page) break;
           again.push_back(*page);
         }
-      const std::uint64_t have = s->again ? again.size() * shape_.kv.block_tokens : s->written;
+      const std::uint64_t have = looks ? again.size() * shape_.kv.block_tokens : s->written;
       const std::uint64_t rows = std::min(s->tokens - have, budget());
       const std::uint64_t wanted = shape_.kv.state_blocks + pages_for(reserve_ ? s->tokens : have + rows);
-      if (in_use() + wanted > pages_) return;
+      const std::set<std::uint64_t> others = held();
+      const auto held_too = static_cast<std::uint64_t>(
+          std::ranges::count_if(again, [&](std::uint64_t page) { return others.contains(page); }));
+      if (in_use() + wanted - held_too > pages_) return;
       waiting_.pop_front();
       (s->started ? step_.restarted : step_.admitted).push_back(s->ask.id);
       s->started = true;
       s->written = have;
-      if (s->tokens > s->ask.prompt_tokens && have + 1 == s->tokens) s->again = false;  // nothing is missing
+      s->most = std::max(s->most, have);
+      if (s->again && s->tokens > s->ask.prompt_tokens && have + 1 == s->tokens)
+        s->again = false;  // nothing is missing
       for (const std::uint64_t page : again) {
-        free_.erase(std::find(free_.begin(), free_.end(), page));
+        if (!others.contains(page)) free_.erase(std::find(free_.begin(), free_.end(), page));
         s->table.push_back(page);
       }
       found += again.size();
+      found_in_use += held_too;
       for (; s->states < shape_.kv.state_blocks; ++s->states) take_oldest();
       extend(*s, have + rows);
       forget_free(*s);
@@ -225,7 +272,7 @@ class V1Reference {
   /// It writes what it lost anew, elsewhere: old copies are not asked for.
   void forget_free(const Sequence& s) {
     for (const std::uint64_t page : free_)
-      if (const auto it = content_.find(page); it != content_.end() && it->second.request == s.ask.id)
+      if (const auto it = content_.find(page); it != content_.end() && is_own(s, it->second))
         content_.erase(it);
   }
 
@@ -241,6 +288,7 @@ class V1Reference {
     for (std::uint64_t token = s->written; token < s->written + rows; ++token)
       step_.recomputed += token < s->most ? 1 : 0;
     if (produces && s->produced + 1 == s->ask.output_tokens) step_.finished.push_back(s->ask.id);
+    if (prefix_) remember(*s, s->written + rows);
     in_step_.emplace_back(s, rows);
   }
 
@@ -250,6 +298,7 @@ class V1Reference {
   std::list<Pointer> running_, waiting_, unseen_, ended_;
   std::deque<std::uint64_t> free_;            // free longest first
   std::map<std::uint64_t, Content> content_;  // of full pages
+  std::uint64_t filled_ = 0;                  // pages so far
   std::vector<std::pair<Pointer, std::uint64_t>> in_step_;
   BatchStep step_;
 };

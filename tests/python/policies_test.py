@@ -106,6 +106,23 @@ def test_a_policy_keeps_its_rules(policy, moelab_program):
         assert found["refused"] == json.loads(shipped.stdout)[0]["refused"]
 
 
+class PartsSeen(StaticBatching):
+    """says what its first request is made of"""
+
+    name = "parts-seen"
+
+    def arrive(self, request):
+        raise moelab.InputError(f"is made of {request.parts}")
+
+
+def test_a_batching_policy_is_told_what_prompts_have_in_common():
+    alike = {"workload.shared_prefix": 64, "workload.conversations": "{turns: 2}", "workload.requests": 2}
+    with pytest.raises(moelab.InputError, match=r"is made of \(TokenPart\(id=0, end=64\), TokenPart\(id=\d+, end=\d+\)\)"):
+        BATCHING.run(PartsSeen, alike)
+    with pytest.raises(moelab.InputError, match=r"is made of \(\)"):
+        BATCHING.run(PartsSeen, {})
+
+
 def test_the_package_has_the_classes_of_all_families():
     import ast
 

@@ -262,6 +262,22 @@ TEST_CASE("request logs of every kind") {
                "{\"timestamp\": 0, \"input_length\": 5, \"output_length\": 2, \"hash_ids\": [1, 2]}\n"
                "{\"timestamp\": 1500, \"input_length\": 6, \"output_length\": 3, \"hash_ids\": []}\n")
             .requests == Records{{0, 5, 2}, {1.5, 6, 3}});
+  // Blocks of 512 tokens: the third request has the first's two, the fourth also the third's last one, which
+  // is 76 tokens long; the fifth begins otherwise, and what comes then is something else.
+  CHECK(
+      import(RequestLogKind::mooncake,
+             "{\"timestamp\": 0, \"input_length\": 1500, \"output_length\": 2, \"hash_ids\": [5, 6, 7]}\n"
+             "{\"timestamp\": 0, \"input_length\": 600, \"output_length\": 2, \"hash_ids\": [8, 9]}\n"
+             "{\"timestamp\": 0, \"input_length\": 1100, \"output_length\": 3, \"hash_ids\": [5, 6, 10]}\n"
+             "{\"timestamp\": 0, \"input_length\": 1100, \"output_length\": 3, \"hash_ids\": [5, 6, 10]}\n"
+             "{\"timestamp\": 0, \"input_length\": 1100, \"output_length\": 3, \"hash_ids\": [8, 6, 7]}\n")
+          .requests ==
+      Records{{0, 1500, 2}, {0, 600, 2}, {0, 1100, 3, 1024, 0}, {0, 1100, 3, 1100, 2}, {0, 1100, 3, 512, 1}});
+  CHECK_THAT(error_of([&] {
+               import(RequestLogKind::mooncake,
+                      "{\"timestamp\": 0, \"input_length\": 5, \"output_length\": 2, \"hash_ids\": [1.5]}\n");
+             }),
+             Contains(":1: has 'hash_ids' that are no list of whole numbers"));
   // Across the end of February of a leap year: 2 s + 0.5 s.
   CHECK(import(RequestLogKind::azure,
                "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-02-29 23:59:59.0000000,4,10\n"
@@ -380,6 +396,111 @@ TEST_CASE("a request log comes back as it was written") {
   write_bytes(folder / "late.csv", "arrival_s,prompt_tokens,output_tokens\n0,5,5\n1e308,5,5\n");
   CHECK_THAT(error_of([&] { read_request_log(folder / "late.csv"); }),
              Contains("late.csv:3:1: the arrival is not a number of seconds from 0 to 1e12"));
+}
+
+namespace {
+
+/// Texts of random requests, each going on from a beginning of one before it, and the log that says so.
+/// Request number i has i + 1 output tokens.
+struct SharedLog {
+  std::vector<RequestRecord> log;
+  std::vector<std::vector<std::uint64_t>> texts;  // prompt and answer
+
+  SharedLog() = default;
+  SharedLog(Random& random, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      RequestRecord request{static_cast<double>(i), 1 + static_cast<std::uint32_t>(random.below(12)),
+                            1 + static_cast<std::uint32_t>(i)};
+      std::vector<std::uint64_t> text;
+      if (i > 0 && random.below(4) > 0) {
+        const auto& from = texts[random.below(i)];
+        text.assign(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(random.below(from.size() + 1)));
+        text.resize(std::min<std::size_t>(text.size(), request.prompt_tokens));
+      }
+      while (text.size() < request.prompt_tokens + request.output_tokens)
+        text.push_back(1000 * (i + 1) + text.size());
+      connect(text, request);
+      log.push_back(request);
+      texts.push_back(text);
+    }
+  }
+  void connect(const std::vector<std::uint64_t>& text, RequestRecord& request) const {
+    request.shared_tokens = request.shared_with = 0;
+    for (std::size_t j = 0; j < texts.size(); ++j)
+      if (const auto n = common(text, texts[j], request.prompt_tokens); n > request.shared_tokens) {
+        request.shared_tokens = n;
+        request.shared_with = static_cast<std::uint32_t>(j);
+      }
+  }
+  static std::uint32_t common(const std::vector<std::uint64_t>& a, const std::vector<std::uint64_t>& b,
+                              std::size_t most) {
+    std::uint32_t n = 0;
+    while (n < most && n < a.size() && n < b.size() && a[n] == b[n]) ++n;
+    return n;
+  }
+};
+
+/// Tokens that two requests have in common, by their parts.
+std::uint32_t common_parts(const std::vector<SharedPart>& a, const std::vector<SharedPart>& b) {
+  std::uint32_t tokens = 0;
+  for (std::size_t i = 0; i < a.size() && i < b.size() && a[i].of == b[i].of; ++i)
+    tokens = std::min(a[i].end, b[i].end);
+  return tokens;
+}
+
+}  // namespace
+
+TEST_CASE("what a log's requests share is what their tokens say, in whole, cut and shuffled") {
+  const ScratchFolder folder;
+  Random random(41);
+  for (int i = 0; i < moelab::test::random_runs(300); ++i) {
+    const SharedLog all(random, 2 + random.below(20));
+    const auto parts = shared_parts(all.log), whole = request_parts(all.log);
+    for (std::size_t a = 0; a < all.log.size(); ++a) {
+      CHECK(whole[a].back().end == all.texts[a].size());
+      for (std::size_t b = 0; b < a; ++b) {
+        const std::uint32_t due = SharedLog::common(all.texts[a], all.texts[b], all.texts[a].size());
+        CHECK(common_parts(parts[a], parts[b]) == due);
+      }
+    }
+    write_request_log(all.log, folder / "r.csv");
+    CHECK(read_request_log(folder / "r.csv") == all.log);
+    RequestCut cut{.skip = random.below(4), .count = 1 + random.below(12)};
+    if (random.below(2) == 0) cut.shuffle_seed = random.below(99);
+    const auto kept = cut_requests(all.log, cut);
+    SharedLog before;
+    for (const RequestRecord& request : kept) {
+      const auto& text = all.texts[request.output_tokens - 1];
+      RequestRecord due = request;
+      before.connect(text, due);
+      CHECK(request.shared_tokens == due.shared_tokens);
+      if (due.shared_tokens > 0)
+        CHECK(SharedLog::common(text, before.texts[request.shared_with], due.prompt_tokens) ==
+              due.shared_tokens);
+      before.texts.push_back(text);
+    }
+  }
+}
+
+TEST_CASE("what a log says of shared tokens is checked, with its line and column") {
+  const ScratchFolder folder;
+  const auto problem = [&](const std::string& lines) {
+    write_bytes(folder / "r.csv",
+                "arrival_s,prompt_tokens,output_tokens,shared_tokens,shared_with\n" + lines);
+    return error_of([&] { read_request_log(folder / "r.csv"); });
+  };
+  CHECK(problem("0,5,2,0,0\n0,9,2,7,0\n") == "");
+  CHECK_THAT(problem("0,5,2,1,0\n"),
+             Contains("r.csv:2:7: shares 1 token with request 0, which is not before it"));
+  CHECK_THAT(problem("0,5,2,0,0\n0,9,2,8,0\n"),
+             Contains(":3:7: shares 8 tokens with request 0, which has 7"));
+  CHECK_THAT(problem("0,9,2,0,0\n0,5,2,6,0\n"),
+             Contains(":3:7: shares 6 tokens with request 0, its prompt has 5"));
+  CHECK_THAT(problem("0,9,2,0,0\n0,5,2,0,1\n"), Contains(":3:7: shares no token with request 1; expected 0"));
+  CHECK_THAT(problem("0,9,2,0\n"), Contains("r.csv:2"));
+  write_bytes(folder / "r.csv", "arrival_s,prompt_tokens,output_tokens,shared_tokens\n0,5,2,0\n");
+  CHECK_THAT(error_of([&] { read_request_log(folder / "r.csv"); }),
+             Contains("shared_tokens,shared_with behind them"));
 }
 
 TEST_CASE("a table of counts cut in its last layer is refused where the other layers show it") {

@@ -6,7 +6,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <map>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "models/input_error.hpp"
 #include "traces/import/csv_reader.hpp"
@@ -101,11 +104,54 @@ class Collected {
   double before_ = 0;
 };
 
+/// Beginnings of prompts as Mooncake's logs have them: a number for each 512 tokens, the same where these and
+/// all before them are the same.
+class PromptBlocks {
+ public:
+  /// What a request, which will have this number, has in common with one before it.
+  void connect(std::span<const std::int64_t> blocks, std::span<const RequestRecord> before,
+               RequestRecord& request) {
+    constexpr std::uint64_t kTokens = 512;
+    std::uint32_t place = 0;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const auto [found, is_new] = places_.try_emplace({place, blocks[i]}, first_.size() + 1);
+      place = static_cast<std::uint32_t>(found->second);
+      if (is_new) {
+        first_.push_back(static_cast<std::uint32_t>(before.size()));
+        continue;
+      }
+      const std::uint32_t with = first_[place - 1];
+      const std::uint64_t shared =
+          std::min<std::uint64_t>({(i + 1) * kTokens, request.prompt_tokens, before[with].prompt_tokens});
+      if (shared > request.shared_tokens) {
+        request.shared_tokens = static_cast<std::uint32_t>(shared);
+        request.shared_with = with;
+      }
+    }
+  }
+
+ private:
+  /// Places in the tree of all beginnings, from 1 on: by the place before and the block's number.
+  std::map<std::pair<std::uint32_t, std::int64_t>, std::size_t> places_;
+  std::vector<std::uint32_t> first_;  // request that was the first there
+};
+
+/// The numbers of a request's blocks; none where the log has none.
+std::span<const std::int64_t> block_numbers(const JsonValues& values, const LineReader& lines) {
+  const auto found = values.find("hash_ids");
+  if (found == values.end()) return {};
+  const JsonValue& blocks = found->second;
+  if (blocks.is_text || blocks.shape.size() != 1 || !blocks.whole)
+    lines.fail(0, "has 'hash_ids' that are no list of whole numbers");
+  return blocks.integers;
+}
+
 void read_mooncake(const std::filesystem::path& input, Collected& collected, const Progress& progress) {
   constexpr std::array<std::string_view, 3> kNames{"timestamp", "input_length", "output_length"};
   const auto wanted = [&](std::string_view path) {
-    return path == kNames[0] || path == kNames[1] || path == kNames[2];
+    return path == kNames[0] || path == kNames[1] || path == kNames[2] || path == "hash_ids";
   };
+  PromptBlocks prompts;
   LineReader lines(input, progress);
   std::string_view line;
   while (lines.next(line)) {
@@ -120,7 +166,9 @@ void read_mooncake(const std::filesystem::path& input, Collected& collected, con
     }
     const auto prompt = as_tokens(numbers[1]), output = as_tokens(numbers[2]);
     if (!prompt || !output) lines.fail(0, "a length that is not a whole number of tokens");
-    const std::string problem = collected.add({numbers[0] / 1000, *prompt, *output});
+    RequestRecord request{numbers[0] / 1000, *prompt, *output};
+    if (*output > 0) prompts.connect(block_numbers(values, lines), collected.result.requests, request);
+    const std::string problem = collected.add(request);
     if (!problem.empty()) lines.fail(0, problem);
   }
 }

@@ -10,7 +10,9 @@
 
 namespace moelab {
 
-/// mooncake: JSON lines with timestamp (ms), input_length, output_length.
+/// mooncake: JSON lines with timestamp (ms), input_length, output_length, and hash_ids: a number for each 512
+/// tokens of the prompt, the same where these and all before them are, from which the requests' shared tokens
+/// come.
 ///   https://github.com/kvcache-ai/Mooncake, FAST25-release/traces
 /// azure: CSV with TIMESTAMP (date and time of day), ContextTokens, GeneratedTokens; the first request is at
 /// 0.

@@ -38,6 +38,7 @@ from .batching import (
     BatchingShape as BatchingShape,
     KvUse as KvUse,
     StepShare as StepShare,
+    TokenPart as TokenPart,
 )
 from .cache import (
     CachePolicy as CachePolicy,

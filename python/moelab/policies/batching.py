@@ -1,9 +1,17 @@
 """Which requests form a step."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Optional, Sequence
+from typing import ClassVar, NamedTuple, Optional, Sequence, Tuple
 
 from .policy import Policy
+
+
+class TokenPart(NamedTuple):
+    """Tokens of a request that others may have too: from the end of the part before to `end`."""
+
+    id: int
+    """Parts with one id are the same tokens, behind the same ones, as far as both reach."""
+    end: int
 
 
 class BatchRequest(NamedTuple):
@@ -14,6 +22,8 @@ class BatchRequest(NamedTuple):
     """Its prompt's keys and values, and its first token, come with it."""
     encoded: bool
     """Its prompt runs through an encoder and produces no token."""
+    parts: Tuple[TokenPart, ...] = ()
+    """Of what its prompt and its answer are made; behind the last one its tokens are its own."""
 
 
 class BatchingShape(NamedTuple):
@@ -40,7 +50,7 @@ class StepShare(NamedTuple):
     request: int
     tokens: int
     context: int
-    """Tokens in its cache before the step."""
+    """Tokens in its cache before the step; at first those found of others."""
     prompt: bool
     """Rows of a prompt, or of what is computed again."""
     produces: bool

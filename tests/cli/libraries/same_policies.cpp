@@ -2,6 +2,7 @@
 // depend on where they come from.
 #include "policies/policy_library.hpp"
 
+#include "policies/batching/kv_pool.cpp"
 #include "policies/batching/vllm_v1_batching.cpp"
 #include "policies/cache/lfu.cpp"
 #include "policies/cache/lru.cpp"

@@ -1,0 +1,137 @@
+// Random streams of requests for vllm-v1, and its steps held against those of the rules implemented anew.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "tests/policies/batching_steps.hpp"
+#include "tests/policies/vllm_v1_reference.hpp"
+
+namespace moelab::vllm_v1_streams {
+
+using namespace moelab::batching_steps;
+
+inline constexpr const char* kName = "vllm-v1";
+
+inline std::uint32_t from_to(std::mt19937_64& random, std::uint32_t low, std::uint32_t high) {
+  return low + static_cast<std::uint32_t>(random() % (high - low + 1));
+}
+
+struct Stream {
+  BatchingShape shape;
+  bool async = false, reserve = false, prefix_cache = false, resizes = false;
+  std::vector<BatchRequest> requests;  // that fit alone
+  std::unique_ptr<BatchingPolicy> policy() const {
+    return make(kName, shape,
+                {{"async", async ? 1.0 : 0.0},
+                 {"reserve", reserve ? 1.0 : 0.0},
+                 {"prefix_cache", prefix_cache ? 1.0 : 0.0}});
+  }
+};
+
+inline Stream random_stream(std::mt19937_64& random) {
+  Stream stream;
+  stream.shape.kv = {from_to(random, 1, 5), from_to(random, 1, 24), 0};
+  if (random() % 4 == 0) stream.shape.kv.state_blocks = from_to(random, 1, 3);
+  stream.shape.max_requests = from_to(random, 1, 8);
+  stream.shape.max_tokens = stream.shape.max_requests + from_to(random, 0, 40);
+  stream.async = random() % 2 == 0;
+  stream.reserve = random() % 2 == 0;
+  stream.prefix_cache = random() % 3 != 0;
+  stream.resizes = random() % 4 == 0;
+  const auto policy = stream.policy();
+  for (std::uint32_t i = 0, n = from_to(random, 1, 14); i < n; ++i) {
+    const BatchRequest request{100 - i, from_to(random, 1, 20), from_to(random, 1, 12), random() % 8 == 0};
+    if (policy->misfit(request).empty()) stream.requests.push_back(request);
+  }
+  return stream;
+}
+
+struct Seen {
+  std::uint64_t steps = 0, preempted = 0, restarted = 0, chunks = 0, finished = 0;
+  std::uint64_t found = 0, found_in_use = 0, copies = 0;  // blocks
+};
+
+/// What requests run and leave out, by the shares alone: each token of a request is found or run when it is
+/// first in its cache, and each that runs again is said to.
+class RowBooks {
+ public:
+  void count(const BatchStep& step) {
+    std::uint64_t again = 0;
+    for (const StepShare& share : step.shares) {
+      std::uint64_t& reached = reached_[share.request];
+      const std::uint64_t end = std::uint64_t{share.context} + share.tokens;
+      if (share.context < reached) again += std::min<std::uint64_t>(end, reached) - share.context;
+      if (share.context > reached) found_ += share.context - reached;
+      reached = std::max(reached, end);
+    }
+    REQUIRE(step.recomputed == again);
+    recomputed_ += again;
+    rows_ += step.rows;
+  }
+  void check(const std::vector<BatchRequest>& requests) const {
+    std::uint64_t tokens = 0;
+    for (const BatchRequest& request : requests) tokens += final_tokens(request);
+    REQUIRE(rows_ + found_ == tokens + recomputed_);
+  }
+
+ private:
+  std::map<std::uint32_t, std::uint64_t> reached_;  // tokens in the cache, the most that ever were
+  std::uint64_t rows_ = 0, found_ = 0, recomputed_ = 0;
+};
+
+/// Requests come at random between steps, the cache shrinks and grows where the stream says so.
+inline void compare(std::mt19937_64& random, const Stream& stream, Seen& seen) {
+  const auto policy = stream.policy();
+  V1Reference reference(stream.shape, stream.async, stream.reserve, stream.prefix_cache);
+  std::size_t next_arrival = 0;
+  const std::uint64_t all = stream.shape.kv.gpu_blocks;
+  std::uint64_t blocks = all;
+  const auto resize = [&](std::uint64_t to) {
+    blocks = to;
+    policy->resize(to);
+    reference.resize(to);
+  };
+  RowBooks books;
+  BatchStep step;
+  for (int steps = 0;; ++steps) {
+    REQUIRE(steps < 20000);
+    while (next_arrival < stream.requests.size() && random() % 2 == 0) {
+      policy->arrive(stream.requests[next_arrival]);
+      reference.arrive(stream.requests[next_arrival++]);
+    }
+    if (stream.resizes && steps < 200 && random() % 8 == 0) resize(random() % (all + 1));
+    if (steps == 200) resize(all);
+    const bool runs = policy->form(step);
+    const BatchStep expected = reference.form();
+    if (step != expected) REQUIRE(text(step) == text(expected));
+    REQUIRE(step == expected);
+    REQUIRE(runs == !step.shares.empty());
+    REQUIRE(policy->use() == reference.use());
+    books.count(step);
+    ++seen.steps;
+    seen.preempted += step.dropped.size();
+    seen.restarted += step.restarted.size();
+    seen.finished += step.finished.size();
+    for (const StepShare& share : step.shares) seen.chunks += share.produces ? 0 : 1;
+    if (runs) {
+      policy->complete();
+      reference.complete();
+      REQUIRE(policy->use() == reference.use());
+    } else if (policy->use().waiting > 0) {
+      REQUIRE(blocks < all);  // else it would be stuck for good
+      resize(all);
+    } else if (next_arrival == stream.requests.size()) {
+      break;
+    }
+  }
+  books.check(stream.requests);
+  seen.found += reference.found;
+  seen.found_in_use += reference.found_in_use;
+  seen.copies += reference.copies;
+}
+
+}  // namespace moelab::vllm_v1_streams
