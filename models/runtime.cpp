@@ -80,6 +80,8 @@ constexpr std::array kConstants{
                       "tokens of a prompt that go through the layers at once"},
     Runtime::Constant{"all_reduce", &RuntimeCosts::all_reduce, ConstantUnit::seconds, 0, 0.1,
                       "one sum over GPUs"},
+    Runtime::Constant{"peer_all_reduce", &RuntimeCosts::peer_all_reduce, ConstantUnit::seconds, 0, 0.1,
+                      "one sum over GPUs that have links of their own (NVLink); 0: all_reduce", true},
     Runtime::Constant{"tensor_parallel", &RuntimeCosts::tensor_parallel, ConstantUnit::count, 0, 1,
                       "1: several GPUs share each layer; 0: each has its own layers"},
     Runtime::Constant{"bias_kernels", &RuntimeCosts::bias_kernels, ConstantUnit::count, 0, 1,

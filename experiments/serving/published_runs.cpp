@@ -5,9 +5,9 @@
 #include <future>
 #include <utility>
 
+#include "experiments/serving/front_end.hpp"
 #include "experiments/serving/published_setup.hpp"
 #include "models/input_error.hpp"
-#include "sim/results/request_latencies.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario_trace.hpp"
@@ -21,14 +21,34 @@ LatencyFigures in_ms(std::vector<double> seconds) {
   return {1e3 * summary.mean, 1e3 * summary.p50, 1e3 * summary.p99};
 }
 
-ServingFigures figures_of(const Metrics& metrics) {
-  const RequestLatencies latencies = request_latencies(metrics);
-  const RunRates rates = run_rates(metrics);
-  return {.requests_per_s = rates.a_second(rates.answered),
-          .output_tokens_per_s = rates.a_second(rates.output_tokens),
-          .ttft = in_ms(latencies.of(Latency::ttft)),
-          .tpot = in_ms(latencies.of(Latency::tpot)),
-          .itl = in_ms(latencies.of(Latency::itl))};
+/// As a user sees them, behind the front end. `sent_s`: of ServingQuestion.
+ServingFigures figures_of(const Metrics& metrics, const std::vector<double>& sent_s) {
+  std::vector<RequestTimes> requests = metrics.requests;
+  std::erase_if(requests, [](const RequestTimes& r) { return !r.answered(); });
+  const std::vector<HandedOut> seen = handed_out(requests, kFrontEnd);
+  std::vector<double> ttft, tpot;
+  double end = 0, gaps = 0, gaps_s = 0, tokens = 0;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const RequestTimes& r = requests[i];
+    const double sent = sent_s.empty() ? r.arrival_s - kFrontEnd.request_s : sent_s[r.number];
+    const double decoded = seen[i].last_s - seen[i].first_s;
+    ttft.push_back(seen[i].first_s - sent);
+    if (r.output_tokens > 1) tpot.push_back(decoded / (r.output_tokens - 1));
+    gaps_s += decoded;
+    gaps += r.output_tokens - 1;
+    tokens += r.output_tokens;
+    end = std::max(end, seen[i].last_s);
+  }
+  // What users' first requests wait for the front end is before the engine's time.
+  if (sent_s.empty()) end += kFrontEnd.request_s;
+  if (end <= 0) return {};
+  ServingFigures figures{.requests_per_s = static_cast<double>(requests.size()) / end,
+                         .output_tokens_per_s = tokens / end,
+                         .ttft = in_ms(std::move(ttft)),
+                         .tpot = in_ms(std::move(tpot)),
+                         .itl = {}};
+  if (gaps > 0) figures.itl.mean = 1e3 * gaps_s / gaps;
+  return figures;
 }
 
 PredictedServing predict(const ServingPoint& point) {
@@ -42,7 +62,7 @@ PredictedServing predict(const ServingPoint& point) {
     check_scenario(s, trace);
     const RunResult result = run_system(s, s.systems.front(), trace);
     row.why_not = lacking_text(result);
-    if (row.answered()) row.predicted = figures_of(result.metrics);
+    if (row.answered()) row.predicted = figures_of(result.metrics, question.sent_s);
   } catch (const InputError& error) {
     row.why_not = error.problems().front().what;
   }

@@ -7,7 +7,9 @@
 #include <string_view>
 
 #include "experiments/load/replay_setup.hpp"
+#include "experiments/serving/front_end.hpp"
 #include "models/input_error.hpp"
+#include "models/model_import.hpp"
 #include "models/runtime.hpp"
 #include "sim/serving/arrival_times.hpp"
 #include "traces/portable_math.hpp"
@@ -33,13 +35,19 @@ bool schedules_ahead(const ServingPoint& point) {
   return point.date >= "2026-02";
 }
 
-/// vllm/engine/arg_utils.py: large GPUs but for A100 get larger steps and more requests.
+/// vllm/engine/arg_utils.py: large GPUs but for A100 get larger steps and more requests. Memory for a trial
+/// step is kept free, of which most is for sampling (vllm/v1/worker, _dummy_sampler_run with top-k and
+/// top-p): of each request and word logits in 16 and in 32 bits, sorted with their places, probabilities, and
+/// logits in order again.
 EngineDefaults vllm_defaults(const ServingPoint& point, const GpuPart& gpu) {
+  constexpr double kSampled = 2 + 4 + (4 + 8) + 4 + 4;
   const bool large = gpu.memory.value() >= 70 * kGiB && !gpu.name.starts_with("a100");
+  const std::uint64_t requests = large ? 1024 : 256;
   return {.max_tokens = large ? 8192u : 2048u,
-          .max_requests = large ? 1024u : 256u,
+          .max_requests = requests,
           .memory_share = 0.9,
-          .async = schedules_ahead(point)};
+          .async = schedules_ahead(point),
+          .sampling_bytes = kSampled * static_cast<double>(requests)};
 }
 
 /// sglang/srt/server_args.py (0.5): prompts of a step by the GPU's memory; memory is kept for activations
@@ -55,8 +63,11 @@ EngineDefaults sglang_defaults(const ServingPoint& point, const GpuPart& gpu, do
   const double graphs = middle ? (point.gpus < 4 && memory < 90 * kGiB ? 256 : 512) : 160;
   double kept = 512 + 1.5 * static_cast<double>(tokens) + 2 * graphs + 128.0 * point.gpus;
   if (middle) kept = std::max(kept, 10240.0);
-  return {
-      .max_tokens = tokens, .max_requests = 2048, .memory_share = 1 - kept * kMiB / visible, .async = true};
+  return {.max_tokens = tokens,
+          .max_requests = 2048,
+          .memory_share = 1 - kept * kMiB / visible,
+          .async = true,
+          .sampling_bytes = 0};
 }
 
 std::uint64_t whole_option(const ServingPoint& point, const std::string& key, std::uint64_t fallback) {
@@ -92,6 +103,10 @@ void check_options(const ServingPoint& point) {
                              std::to_string(point.tensor_parallel * point.data_parallel));
 }
 
+bool runs_ahead(const ServingPoint& point, const EngineDefaults& engine) {
+  return whole_option(point, "async", engine.async ? 1 : 0) != 0;
+}
+
 nlohmann::ordered_json system_json(const ServingPoint& point, const EngineDefaults& engine) {
   using Json = nlohmann::ordered_json;
   const std::uint64_t tokens = whole_option(point, "max_tokens", engine.max_tokens);
@@ -102,19 +117,24 @@ nlohmann::ordered_json system_json(const ServingPoint& point, const EngineDefaul
   system["weights"] = "paged";
   system["paging"] = {{"backends", Json::array({"resident"})}};
   if (point.runtime == "vllm")
-    system["batching"] = {{"policy", "vllm-v1"},
-                          {"async", whole_option(point, "async", engine.async ? 1 : 0)},
-                          {"max_tokens", tokens}};
+    system["batching"] = {
+        {"policy", "vllm-v1"}, {"async", runs_ahead(point, engine) ? 1 : 0}, {"max_tokens", tokens}};
   else
     system["batching"] = {{"policy", "continuous"}, {"max_tokens", tokens}};
   return system;
 }
 
+std::string runtime_of(const ServingPoint& point, const EngineDefaults& engine) {
+  if (point.runtime == "sglang") return "sglang-load";
+  return runs_ahead(point, engine) ? "vllm-v1" : "vllm-v1-sync";
+}
+
 std::string document_of(const ServingPoint& point, const GpuPart& gpu) {
   using Json = nlohmann::ordered_json;
   const EngineDefaults engine = engine_defaults(point, gpu);
-  const std::string runtime = point.runtime == "vllm" ? "vllm-v1" : "sglang-load";
-  const double budget = replay::visible_bytes(gpu) * engine.memory_share - load_runtime(runtime).gpu_reserve;
+  const std::string runtime = runtime_of(point, engine);
+  const double budget = replay::visible_bytes(gpu) * engine.memory_share - load_runtime(runtime).gpu_reserve -
+                        engine.sampling_bytes * find_model(point.model).vocab;
   Json s;
   s["name"] = point.id;
   s["question"] = "How near is a prediction to a published run?";
@@ -167,13 +187,29 @@ std::uint32_t tokens_of(double length) {
   return static_cast<std::uint32_t>(std::max(1.0, std::round(length)));
 }
 
-void give_requests(const ServingPoint& point, Scenario& s) {
-  const double rate = point.rate.value_or(0);
-  ArrivalTimes arrivals({}, rate > 0 ? rate : 1, s.seed);
-  for (const RequestLengths& r : lengths_of(point))
-    s.workload.log.push_back({rate > 0 ? arrivals.next() : 0, r.prompt, r.output});
+std::vector<double> sent_times(const ServingPoint& point, std::uint64_t seed) {
+  std::vector<double> sent(point.requests, 0.0);
+  if (!point.rate) return sent;
+  ArrivalTimes arrivals({}, *point.rate, seed);
+  for (double& at : sent) at = arrivals.next();
+  return sent;
+}
+
+/// A user's next request is sent when the last one is answered, and comes when the front end has taken it in.
+void give_requests(const ServingPoint& point, ServingQuestion& question) {
+  Scenario& s = *question.scenario;
+  std::vector<double> come(point.requests, 0.0);
+  if (point.users) {
+    s.workload.closed_loop =
+        ClosedLoop{.users = static_cast<std::uint32_t>(*point.users), .think_s = kFrontEnd.request_s};
+  } else {
+    question.sent_s = sent_times(point, s.seed);
+    come = taken_in(question.sent_s, kFrontEnd);
+  }
+  const std::vector<RequestLengths> lengths = lengths_of(point);
+  for (std::size_t i = 0; i < lengths.size(); ++i)
+    s.workload.log.push_back({come[i], lengths[i].prompt, lengths[i].output});
   s.workload.requests = static_cast<std::uint32_t>(s.workload.log.size());
-  if (point.users) s.workload.closed_loop = ClosedLoop{.users = static_cast<std::uint32_t>(*point.users)};
 }
 
 }  // namespace
@@ -201,11 +237,12 @@ ServingQuestion serving_question(const ServingPoint& point) {
     check_options(point);
     const GpuPart& gpu = find_gpu(point.gpu);
     const Scenario read = scenario_of_document(point.id, document_of(point, gpu));
-    Scenario s = scenario_of_system(read, read.systems.front());
-    give_requests(point, s);
-    return {.scenario = std::move(s), .why_not = ""};
+    ServingQuestion question{
+        .scenario = scenario_of_system(read, read.systems.front()), .sent_s = {}, .why_not = ""};
+    give_requests(point, question);
+    return question;
   } catch (const InputError& error) {
-    return {.scenario = {}, .why_not = error.problems().front().what};
+    return {.scenario = {}, .sent_s = {}, .why_not = error.problems().front().what};
   }
 }
 

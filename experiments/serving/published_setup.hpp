@@ -18,6 +18,7 @@ struct EngineDefaults {
   std::uint64_t max_requests = 0;  // that run at once
   double memory_share = 0;         // of what the driver shows of a GPU's memory, for weights and KV cache
   bool async = false;              // vLLM: a step is formed while the one before it runs
+  double sampling_bytes = 0;       // of each GPU, for a word of the vocabulary: a trial step's sampling
 };
 /// By runtime, version, GPU and number of GPUs. Throws InputError for a runtime that is neither of the two.
 EngineDefaults engine_defaults(const ServingPoint& point, const GpuPart& gpu);
@@ -33,7 +34,8 @@ struct RequestLengths {
 std::vector<RequestLengths> lengths_of(const ServingPoint& point);
 
 struct ServingQuestion {
-  std::optional<Scenario> scenario;  // with the requests as its log
+  std::optional<Scenario> scenario;  // with the requests as its log, which come when the front end is done
+  std::vector<double> sent_s;        // when each is sent; empty: when the one before it is answered
   std::string why_not;               // not empty: it cannot be said, and what cannot
 };
 ServingQuestion serving_question(const ServingPoint& point);
