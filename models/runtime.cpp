@@ -257,23 +257,35 @@ double RuntimeCosts::share_at(double socket_bytes_per_second) const {
   return std::pow(cpu_doubling, doublings);
 }
 
-const RuntimeClass* Runtime::class_of(const GpuPart& gpu) const {
-  const RuntimeClass* found = nullptr;
-  std::size_t longest = 0;
+std::string Runtime::class_of(const GpuPart& gpu) const {
+  std::string longest;
   for (const auto& [name, its_class] : classes)
-    if (name.size() > longest && (gpu.name == name || gpu.name.starts_with(name + "-")))
-      found = &its_class, longest = name.size();
-  if (found != nullptr) return found;
-  const auto generation = classes.find(gpu.generation);
-  return generation == classes.end() ? nullptr : &generation->second;
+    if (name.size() > longest.size() && (gpu.name == name || gpu.name.starts_with(name + "-")))
+      longest = name;
+  if (!longest.empty()) return longest;
+  return classes.contains(gpu.generation) ? gpu.generation : "";
+}
+
+std::vector<const RuntimeClass*> Runtime::classes_of(const GpuPart& gpu, const StoredWeights& stored) const {
+  const std::string general = class_of(gpu);
+  std::vector<const RuntimeClass*> found;
+  if (general.empty()) return found;
+  found.push_back(&classes.at(general));
+  for (const auto& [name, its_class] : classes)
+    if (name.starts_with(general + "/") &&
+        stored.name.find(name.substr(general.size() + 1)) != std::string::npos)
+      found.push_back(&its_class);
+  return found;
 }
 
 RuntimeCosts Runtime::on(const std::optional<GpuPart>& gpu, const StoredWeights& stored) const {
   RuntimeCosts costs = *this;
-  const RuntimeClass* const its_class = gpu ? class_of(*gpu) : nullptr;
-  if (its_class != nullptr)
-    for (const auto& [constant, value] : its_class->constants) costs.*constant = value;
-  const double slower = slowdown * (its_class == nullptr ? 1 : its_class->slowdown);
+  double slower = slowdown;
+  if (gpu)
+    for (const RuntimeClass* its_class : classes_of(*gpu, stored)) {
+      for (const auto& [constant, value] : its_class->constants) costs.*constant = value;
+      slower *= its_class->slowdown;
+    }
   costs.slowdown = 1;
   for (double RuntimeCosts::*time : {&RuntimeCosts::launch, &RuntimeCosts::launch_batched})
     costs.*time *= slower;

@@ -53,9 +53,11 @@ struct Runtime : SourcedNumbers, RuntimeCosts {
   GgufLimits gguf;                              // its own, and those of the runtime that it stands on
   std::vector<RuntimeCaveat> caveats;           // likewise
 
-  /// The class of a GPU: of those that its name begins with the longest, else its generation's. nullptr:
+  /// The name of a GPU's class: of those that its name begins with the longest, else its generation's. Empty:
   /// none.
-  const RuntimeClass* class_of(const GpuPart& gpu) const;
+  std::string class_of(const GpuPart& gpu) const;
+  /// That class, and those of it for weights stored so ("a100/mxfp4": what is in the format's name).
+  std::vector<const RuntimeClass*> classes_of(const GpuPart& gpu, const StoredWeights& stored) const;
   /// What it costs on that GPU with weights stored so: launches times the slowdown, shares of the GPU's peak
   /// over it; of products of quantised weights more than the peak, which is that of 16 bits, where the GPU
   /// has faster 8-bit products and the runtime takes them.
