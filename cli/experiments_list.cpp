@@ -48,7 +48,7 @@ constexpr std::array<Experiment, 10> kExperiments{{
      "vLLM's and SGLang's makers and users publish what their servers do under load: requests and tokens a "
      "second, times to the first token and a token. How near does this project come to those figures from "
      "data sheets and the runtime's constants?",
-     "3 min", "experiments/serving/run.sh"},
+     "1 min", "experiments/serving/run.sh"},
     {"smoe",
      "What of the SMoE paper (Zhu et al. 2025, arXiv 2508.18983) comes out of its algorithms and of what is "
      "known about its boards?",
