@@ -17,7 +17,7 @@ struct Experiment {
 };
 
 /// Each folder's page asks the question in these words; a test compares them.
-constexpr std::array<Experiment, 9> kExperiments{{
+constexpr std::array<Experiment, 10> kExperiments{{
     {"claims",
      "Which figures of the four papers come out when each row is set up as its paper, its published code and "
      "its arithmetic say that it was run?",
@@ -44,6 +44,11 @@ constexpr std::array<Experiment, 9> kExperiments{{
      "What of the Prism paper (Wu et al., arXiv 2508.12851) comes out of its algorithms and of what is known "
      "about its testbed: which placement is fastest, what migration brings, how it scales?",
      "2 min", "experiments/prism/run.sh"},
+    {"serving",
+     "vLLM's and SGLang's makers and users publish what their servers do under load: requests and tokens a "
+     "second, times to the first token and a token. How near does this project come to those figures from "
+     "data sheets and the runtime's constants?",
+     "1 min", "experiments/serving/run.sh"},
     {"smoe",
      "What of the SMoE paper (Zhu et al. 2025, arXiv 2508.18983) comes out of its algorithms and of what is "
      "known about its boards?",

@@ -94,13 +94,15 @@ void keep_widest(std::vector<AskedKey>& forms) {
     });
 }
 
-/// Of a runtime's constants their own table says what they are.
+/// Of a runtime's constants, and those of a class of GPUs, their own table says what they are.
 std::string meaning_of(const std::string& path) {
-  constexpr std::string_view kConstants = "runtime.constants.";
-  if (path.starts_with(kConstants))
-    for (const Runtime::Constant& constant : Runtime::constants())
-      if (path.substr(kConstants.size()) == constant.name) return std::string(constant.what);
-  return std::string(key_meaning(path));
+  const std::string_view own = key_meaning(path);
+  if (!own.empty()) return std::string(own);
+  for (const std::string_view constants : {"runtime.constants.", "runtime.classes.NAME."})
+    if (path.starts_with(constants))
+      for (const Runtime::Constant& constant : Runtime::constants())
+        if (path.substr(constants.size()) == constant.name) return std::string(constant.what);
+  return "";
 }
 
 KeyRow row_of(const std::string& path, KeyReadings& readings) {

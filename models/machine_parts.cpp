@@ -23,7 +23,10 @@ FlopsPerSecond MachineParts::cpu_peak(const StoredWeights& weights, const Runtim
 
 Curve MachineParts::all_reduce(int ranks, const RuntimeCosts& runtime) const {
   const double own = gpu->peer_link.value() * runtime.peer_bandwidth;
-  if (own > 0) return Curve::affine(runtime.all_reduce, own * ranks / (2.0 * (ranks - 1)));
+  if (own > 0) {
+    const double once = runtime.peer_all_reduce > 0 ? runtime.peer_all_reduce : runtime.all_reduce;
+    return Curve::affine(once, own * ranks / (2.0 * (ranks - 1)));
+  }
   const double share = runtime.all_reduce_bandwidth > 0 ? runtime.all_reduce_bandwidth : runtime.link / 2;
   return Curve::affine(runtime.all_reduce, link_rate(gpu->link).value() * share);
 }

@@ -81,6 +81,8 @@ constexpr std::array kConstants{
                       "tokens of a prompt that go through the layers at once"},
     Runtime::Constant{"all_reduce", &RuntimeCosts::all_reduce, ConstantUnit::seconds, 0, 0.1,
                       "one sum over GPUs"},
+    Runtime::Constant{"peer_all_reduce", &RuntimeCosts::peer_all_reduce, ConstantUnit::seconds, 0, 0.1,
+                      "one sum over GPUs that have links of their own (NVLink); 0: all_reduce", true},
     Runtime::Constant{"tensor_parallel", &RuntimeCosts::tensor_parallel, ConstantUnit::count, 0, 1,
                       "1: several GPUs share each layer; 0: each has its own layers"},
     Runtime::Constant{"bias_kernels", &RuntimeCosts::bias_kernels, ConstantUnit::count, 0, 1,
@@ -114,41 +116,49 @@ constexpr std::array kConstants{
 /// Files that stand on each other, at most: more is a circle.
 constexpr int kLongestChain = 6;
 
-double read_value(SourcedReader& reader, const YamlMap& constants, const Runtime::Constant& c, Runtime& r) {
+/// `label`: of the number, where the runtime says what its numbers are from.
+Sourced<double> read_value(SourcedReader& reader, const YamlMap& constants, const std::string& label,
+                           const Runtime::Constant& c) {
   const std::string name(c.name);
   switch (c.unit) {
     case ConstantUnit::seconds: {
-      const auto v = reader.quantity<Seconds>(constants, name, name, {Seconds(c.low), Seconds(c.high)});
-      r.sources_of_own.push_back(v.source);
-      return v.value.value();
+      const auto v = reader.quantity<Seconds>(constants, label, name, {Seconds(c.low), Seconds(c.high)});
+      return {v.value.value(), v.source};
     }
     case ConstantUnit::bytes: {
-      const auto v = reader.quantity<Bytes>(constants, name, name, {Bytes(c.low), Bytes(c.high)});
-      r.sources_of_own.push_back(v.source);
-      return v.value.value();
+      const auto v = reader.quantity<Bytes>(constants, label, name, {Bytes(c.low), Bytes(c.high)});
+      return {v.value.value(), v.source};
     }
     case ConstantUnit::share:
-    case ConstantUnit::count: {
-      const auto v = reader.number(constants, name, name, {c.low, c.high});
-      r.sources_of_own.push_back(v.source);
-      return v.value;
-    }
+    case ConstantUnit::count:
+      break;
   }
-  return 0;
+  return reader.number(constants, label, name, {c.low, c.high});
+}
+
+/// One class: its factor, and constants that take the place of the runtime's.
+void read_class(const YamlMap& map, const std::string& name, SourcedReader& reader, RuntimeClass& factors) {
+  factors = RuntimeClass{.own = 0};
+  for (const Runtime::Constant& c : kConstants) {
+    if (!map.has(c.name)) continue;
+    const double value = read_value(reader, map, name + "." + std::string(c.name), c).value;
+    ++factors.own;
+    if (c.value == &RuntimeCosts::slowdown)
+      factors.slowdown = value;
+    else
+      factors.constants.emplace_back(c.value, value);
+  }
+  if (factors.own == 0) map.fail("slowdown", "says nothing: expected a slowdown, or constants");
+  map.done();
 }
 
 /// Generations of GPUs on which it is another way, beside those of the runtime that it stands on.
 void read_classes(const YamlMap& root, SourcedReader& reader, Runtime& r) {
-  for (auto& [name, factors] : r.classes) factors.own = false;
+  for (auto& [name, factors] : r.classes) factors.own = 0;
   const std::optional<YamlMap> classes = root.optional_map("classes");
   if (!classes) return;
-  for (const std::string& name : classes->keys()) {
-    const YamlMap map = classes->map(name);
-    RuntimeClass& factors = r.classes[name];
-    factors.own = true;
-    factors.slowdown = reader.number(map, name + ".slowdown", "slowdown", {0.05, 20}).value;
-    map.done();
-  }
+  for (const std::string& name : classes->keys())
+    read_class(classes->map(name), name, reader, r.classes[name]);
   classes->done();
 }
 
@@ -239,7 +249,9 @@ Runtime read_chain(const YamlMap& root, const std::string& folder, int depth) {
       continue;
     }
     r.own.emplace_back(c.name);
-    r.*c.value = read_value(reader, constants, c, r);
+    const Sourced<double> read = read_value(reader, constants, std::string(c.name), c);
+    r.sources_of_own.push_back(read.source);
+    r.*c.value = read.value;
   }
   constants.done();
   read_classes(root, reader, r);
@@ -263,10 +275,35 @@ double RuntimeCosts::share_at(double socket_bytes_per_second) const {
   return std::pow(cpu_doubling, doublings);
 }
 
+std::string Runtime::class_of(const GpuPart& gpu) const {
+  std::string longest;
+  for (const auto& [name, its_class] : classes)
+    if (name.size() > longest.size() && (gpu.name == name || gpu.name.starts_with(name + "-")))
+      longest = name;
+  if (!longest.empty()) return longest;
+  return classes.contains(gpu.generation) ? gpu.generation : "";
+}
+
+std::vector<const RuntimeClass*> Runtime::classes_of(const GpuPart& gpu, const StoredWeights& stored) const {
+  const std::string general = class_of(gpu);
+  std::vector<const RuntimeClass*> found;
+  if (general.empty()) return found;
+  found.push_back(&classes.at(general));
+  for (const auto& [name, its_class] : classes)
+    if (name.starts_with(general + "/") &&
+        stored.name.find(name.substr(general.size() + 1)) != std::string::npos)
+      found.push_back(&its_class);
+  return found;
+}
+
 RuntimeCosts Runtime::on(const std::optional<GpuPart>& gpu, const StoredWeights& stored) const {
   RuntimeCosts costs = *this;
-  const auto found = gpu ? classes.find(gpu->generation) : classes.end();
-  const double slower = slowdown * (found == classes.end() ? 1 : found->second.slowdown);
+  double slower = slowdown;
+  if (gpu)
+    for (const RuntimeClass* its_class : classes_of(*gpu, stored)) {
+      for (const auto& [constant, value] : its_class->constants) costs.*constant = value;
+      slower *= its_class->slowdown;
+    }
   costs.slowdown = 1;
   for (double RuntimeCosts::*time : {&RuntimeCosts::launch, &RuntimeCosts::launch_batched})
     costs.*time *= slower;

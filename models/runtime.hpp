@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "models/device.hpp"
@@ -18,10 +19,13 @@ namespace moelab {
 
 class YamlMap;
 
-/// What is different on one generation of GPUs (GpuPart::generation): one factor on the runtime's slowdown.
+/// What is different on one generation of GPUs (GpuPart::generation), or on those whose names begin so
+/// ("a100" is "a100-80gb" and "a100-40gb-pcie"): a factor on the runtime's slowdown, and constants in the
+/// place of its own.
 struct RuntimeClass {
   double slowdown = 1;
-  bool own = true;  // its runtime's own file says so
+  std::size_t own = 1;  // values that its runtime's own file gives; 0: all are of one that it stands on
+  std::vector<std::pair<double RuntimeCosts::*, double>> constants = {};
   bool operator==(const RuntimeClass&) const = default;
 };
 
@@ -45,10 +49,15 @@ struct Runtime : SourcedNumbers, RuntimeCosts {
   std::string name;      // "llama.cpp-cuda"
   std::string title;     // "llama.cpp (CUDA)"
   std::string based_on;  // the runtime whose constants it takes where it has none of its own; empty: none
-  std::map<std::string, RuntimeClass> classes;  // by generation of the GPU
+  std::map<std::string, RuntimeClass> classes;  // by generation of the GPU, or the begin of its name
   GgufLimits gguf;                              // its own, and those of the runtime that it stands on
   std::vector<RuntimeCaveat> caveats;           // likewise
 
+  /// The name of a GPU's class: of those that its name begins with the longest, else its generation's. Empty:
+  /// none.
+  std::string class_of(const GpuPart& gpu) const;
+  /// That class, and those of it for weights stored so ("a100/mxfp4": what is in the format's name).
+  std::vector<const RuntimeClass*> classes_of(const GpuPart& gpu, const StoredWeights& stored) const;
   /// What it costs on that GPU with weights stored so: launches times the slowdown, shares of the GPU's peak
   /// over it; of products of quantised weights more than the peak, which is that of 16 bits, where the GPU
   /// has faster 8-bit products and the runtime takes them.

@@ -52,13 +52,6 @@ bool is_addition(std::string_view rest) {
   return true;
 }
 
-/// What the driver shows of a GPU's memory: less by 0.48 to 0.52 GiB on boards of 12 to 48 GiB (11.53, 15.48,
-/// 23.52 and 47.53 GiB in messages of PyTorch), by a hundredth on larger ones (79.15 of 80 GiB).
-double visible_bytes(const GpuPart& gpu) {
-  const double all = gpu.memory.value();
-  return all - std::max(0.5 * 0x1p30, 0.0107 * all);
-}
-
 std::string document_of(const ServingFolder& folder, const std::string& model, const std::string& runtime,
                         const GpuPart& gpu, int gpus, double budget) {
   using Json = nlohmann::ordered_json;
@@ -122,6 +115,11 @@ std::string model_of(const std::string& name) {
   if (!best.empty()) return best;
   throw InputError("", "no model '" + shown_word(name) + "'" + suggestion(asked, known) +
                            "; expected '--model NAME' of `moelab models`");
+}
+
+double visible_bytes(const GpuPart& gpu) {
+  const double all = gpu.memory.value();
+  return all - std::max(0.5 * 0x1p30, 0.0107 * all);
 }
 
 std::string gpu_of(const std::string& name) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "experiments/load/serving_folder.hpp"
+#include "models/part.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/memory_plan.hpp"
 #include "traces/routing_trace.hpp"
@@ -34,6 +35,9 @@ std::string model_of(const std::string& name);
 /// The catalogue's part: "NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTXPRO6000". Throws InputError with
 /// the nearest name.
 std::string gpu_of(const std::string& name);
+/// What the driver shows of a GPU's memory: less by 0.48 to 0.52 GiB on boards of 12 to 48 GiB (11.53, 15.48,
+/// 23.52 and 47.53 GiB in messages of PyTorch), by a hundredth on larger ones (79.15 of 80 GiB).
+double visible_bytes(const GpuPart& gpu);
 
 /// Replays with the engine's number of KV blocks where the folder has it, else with the predicted one. Throws
 /// InputError for a model or a GPU that is not known, for a cache that the GPU has no memory for, and for

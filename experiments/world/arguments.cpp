@@ -8,26 +8,28 @@
 
 namespace moelab::world {
 
-Arguments read_arguments(int argc, char** argv, const std::string& script, bool writes) {
+Arguments read_arguments(int argc, char** argv, const std::string& script, TakenOptions takes) {
   const auto usage = [&](const std::string& problem) {
-    const std::string out = writes ? " [--out FILE.json]" : "", example = writes ? " --out mine.json" : "";
-    throw InputError("", problem + "\nusage: " + script + " [FILE.csv ...]" + out +
-                             " [--format table|json] [--fit]\nexample: experiments/world/" + script +
+    const std::string out = takes.writes ? " [--out FILE.json]" : "", fit = takes.fits ? " [--fit]" : "",
+                      example = takes.writes ? " --out mine.json" : "";
+    throw InputError("", problem + "\nusage: " + script.substr(script.rfind('/') + 1) + " [FILE.csv ...]" +
+                             out + " [--format table|json]" + fit + "\nexample: " + script +
                              " mine.csv --format json" + example);
   };
-  std::vector<std::string> known{"--fit", "--format"};
-  if (writes) known.emplace_back("--out");
+  std::vector<std::string> known{"--format"};
+  if (takes.fits) known.emplace_back("--fit");
+  if (takes.writes) known.emplace_back("--out");
   Arguments a;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    if (word == "--fit") {
+    if (word == "--fit" && takes.fits) {
       a.fit = true;
     } else if (word == "--format") {
       const std::string format = ++i < argc ? argv[i] : "";
       if (format != "table" && format != "json")
         usage("--format: expected table or json, not '" + shown_word(format) + "'");
       a.json = format == "json";
-    } else if (word == "--out" && writes) {
+    } else if (word == "--out" && takes.writes) {
       a.out = ++i < argc ? argv[i] : "";
       if (a.out.empty()) usage("--out: expected the name of a file to write");
     } else if (word.starts_with("-")) {

@@ -14,9 +14,14 @@ struct Arguments {
   bool fit = false;                // constants anew, too
 };
 
-/// usage: SCRIPT [FILE ...] [--out FILE] [--format table|json] [--fit], --out only of one that `writes` a
-/// file. Throws InputError with the usage of `script`.
-Arguments read_arguments(int argc, char** argv, const std::string& script, bool writes);
+/// What a script takes beside files and --format.
+struct TakenOptions {
+  bool writes = false;  // --out
+  bool fits = false;    // --fit
+};
+/// usage: SCRIPT [FILE ...] [--out FILE] [--format table|json] [--fit]. Throws InputError with the usage of
+/// `script` ("experiments/world/run.sh").
+Arguments read_arguments(int argc, char** argv, const std::string& script, TakenOptions takes);
 
 /// Throws InputError where the file to write ("": none) is one of those that are read, or is no regular file.
 void check_result_file(const std::string& out, const std::vector<std::string>& files);

@@ -241,7 +241,8 @@ int run_memory(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   try {
-    return moelab::world::run_memory(moelab::world::read_arguments(argc, argv, "memory.sh", false));
+    return moelab::world::run_memory(moelab::world::read_arguments(argc, argv, "experiments/world/memory.sh",
+                                                                   {.writes = false, .fits = true}));
   } catch (const std::exception& error) {
     return moelab::world::say_failure(error);
   }

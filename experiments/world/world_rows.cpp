@@ -175,7 +175,8 @@ int run(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   try {
-    return moelab::world::run(moelab::world::read_arguments(argc, argv, "run.sh", true));
+    return moelab::world::run(moelab::world::read_arguments(argc, argv, "experiments/world/run.sh",
+                                                            {.writes = true, .fits = true}));
   } catch (const std::exception& error) {
     return moelab::world::say_failure(error);
   }

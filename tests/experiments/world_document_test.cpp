@@ -102,7 +102,8 @@ Arguments arguments_of(std::vector<std::string> words, bool writes) {
   words.insert(words.begin(), "program");
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
-  return read_arguments(static_cast<int>(pointers.size()), pointers.data(), "run.sh", writes);
+  return read_arguments(static_cast<int>(pointers.size()), pointers.data(), "experiments/world/run.sh",
+                        {.writes = writes, .fits = true});
 }
 
 std::string refusal_of(const std::vector<std::string>& words, bool writes) {

@@ -335,8 +335,7 @@ TEST_CASE("runtimes: every file reads, names its sources, and stands on one that
     CHECK(!r.own.empty());
     // A source for each number of its own: constants, and factors of generations.
     std::size_t factors = 0;
-    for (const auto& [generation, on_it] : r.classes)
-      if (on_it.own) ++factors;
+    for (const auto& [generation, on_it] : r.classes) factors += on_it.own;
     CHECK(r.provenance.size() == r.own.size() + factors);
     for (const Runtime::Constant& c : Runtime::constants()) {
       CHECK(r.*c.value >= c.low);
@@ -410,7 +409,7 @@ TEST_CASE("runtimes: a slowdown is of launches and of the peak, 8-bit products o
           "[runtimes]") {
   Runtime r = load_runtime("llama.cpp-cuda");
   r.slowdown = 1.25;
-  r.classes = {{"ada", {2, true}}};
+  r.classes = {{"ada", {.slowdown = 2}}};
   r.launch = 8e-6;
   r.launch_batched = 12e-6;
   r.dense_peak = 0.2;
@@ -447,6 +446,34 @@ TEST_CASE("runtimes: a slowdown is of launches and of the peak, 8-bit products o
   const Runtime fork = load_runtime("ik_llama.cpp-cuda"), cuda = load_runtime("llama.cpp-cuda");
   CHECK(fork.on(geforce, all).launch == cuda.on(geforce, all).launch);
   CHECK(cuda.on(geforce, all).launch == cuda.launch * cuda.classes.at("ada").slowdown);
+}
+
+TEST_CASE("runtimes: a class of GPUs has constants of its own, one by name before its generation's",
+          "[runtimes]") {
+  const test::ScratchFolder folder;
+  std::ofstream(folder / "mine.yaml")
+      << "name: mine\nbased_on: vllm\nsources:\n  x: {kind: assumed, text: x}\n"
+         "constants: {step: {value: 1 ms, source: x}}\nclasses:\n"
+         "  ampere: {slowdown: {value: 2, source: x}}\n"
+         "  a100: {expert_peak: {value: 0.3, source: x}, launch: {value: 5 us, "
+         "source: x}}\n";
+  const Runtime base = load_runtime("vllm"), mine = load_runtime((folder / "mine.yaml").string());
+  const RuntimeCosts a100 = mine.on(find_gpu("a100-80gb-pcie"), {}), a10 = mine.on(find_gpu("a10-24gb"), {}),
+                     h100 = mine.on(find_gpu("h100-80gb"), {});
+  CHECK(a100.expert_peak == 0.3);
+  CHECK(a100.launch == Approx(5e-6));
+  CHECK(a100.dense_peak == base.dense_peak);
+  CHECK(a10.expert_peak == base.expert_peak / 2);
+  CHECK(a10.launch == base.launch * 2);
+  CHECK(h100.expert_peak == base.expert_peak);
+  // A class that says nothing, and a constant that there is not.
+  for (const char* wrong : {"  a100: {}\n", "  a100: {expert_peek: {value: 0.3, source: x}}\n"}) {
+    std::ofstream(folder / "wrong.yaml")
+        << "name: wrong\nbased_on: vllm\nsources:\n  x: {kind: assumed, text: "
+           "x}\nconstants: {step: {value: 1 ms, source: x}}\nclasses:\n"
+        << wrong;
+    CHECK_THROWS_AS(load_runtime((folder / "wrong.yaml").string()), InputError);
+  }
 }
 
 }  // namespace
