@@ -279,12 +279,9 @@ Json systems_json(const Scenario& s, const RoutingTrace& trace) {
 }
 
 Json scenario_json(const Scenario& s, const RoutingTrace& trace) {
-  return {{"scenario", s.name},
-          {"model", s.model.title},
-          {"device", s.place_title()},
-          {"rows_of_routing", trace.tokens()},
-          {"notes", machine_notes(s)},
-          {"systems", systems_json(s, trace)}};
+  return {{"scenario", s.name},        {"model", s.model.title},
+          {"device", s.place_title()}, {"rows_of_routing", trace.tokens()},
+          {"notes", machine_notes(s)}, {"systems", systems_json(s, trace)}};
 }
 
 /// What the JSON says of a sweep: how many points there are.
