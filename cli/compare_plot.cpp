@@ -26,7 +26,7 @@ std::vector<const ComparedPolicy*> shown_policies(const ComparedBlock& block) {
 /// What a policy is among the others.
 std::string standing_of(const ComparedPolicy& policy) {
   if (policy.no_rival) return "bound";
-  if (policy.rank.rank == 1) return "best";
+  if (policy.rank.place == 1) return "best";
   return policy.rank.noise() ? "may be noise" : "behind the best";
 }
 

@@ -48,9 +48,9 @@ std::string in_sentence(const std::string& policy) {
   return policy == "none" ? "'none'" : policy;
 }
 
-/// As the one of rank 1, under every seed.
+/// As the one at place 1, under every seed.
 bool does_the_same(const PairedRank& rank) {
-  return rank.rank > 1 && rank.behind.mean == 0 && rank.behind.half_width == 0;
+  return rank.place > 1 && rank.behind.mean == 0 && rank.behind.half_width == 0;
 }
 
 /// Which do the same as the best, which cannot be told from it, or how far behind the second is.
@@ -92,7 +92,10 @@ std::string bound_text(const PolicyComparison& c, const ComparedBlock& block, co
   if (bound == nullptr) return " Belady cannot be run here, so there is no regret.";
   const double more = bound->mean_of(&PolicySample::hit_share) - best.mean_of(&PolicySample::hit_share);
   return " Belady, which knows the future, finds " + fixed(100 * std::abs(more), 1) + " points " +
-         (more < 0 ? "fewer while decoding" : "more") + " and takes " + bound_time + " " + unit_of(c) + ".";
+         (more < 0 ? "fewer while decoding" : "more") + " and takes " + bound_time + " " + unit_of(c) +
+         (more < 0 ? ": it keeps each expert that it used, each layer in room of its own, which caches that "
+                     "leave experts out or share room among layers need not."
+                   : ".");
 }
 
 /// Of a cluster whose servers leave: how many requests fail, and with which policies more do.
@@ -181,7 +184,7 @@ std::string rank_text(const ComparedPolicy& cache) {
 
 std::string verdict_text(const ComparedPolicy& cache) {
   if (cache.no_rival) return "";
-  if (cache.rank.rank == 1) return "best";
+  if (cache.rank.place == 1) return "best";
   if (does_the_same(cache.rank)) return "same";
   return cache.rank.noise() ? "noise" : "";
 }
@@ -204,7 +207,7 @@ std::vector<std::string> row_of(const PolicyComparison& c, const ComparedBlock& 
   if (shown.hits) row.push_back(fixed(100 * hits, 1));
   if (shown.parts) row.push_back(fixed(100 * cache.mean_of(&PolicySample::parts_share), 1));
   row.push_back(in_unit(seconds, c, block));
-  const bool first = cache.rank.rank == 1;
+  const bool first = cache.rank.place == 1;
   row.push_back(cache.no_rival || first
                     ? "-"
                     : plus_minus(cache.rank.behind, cache.rank.best_rank.has_value(), c, block));

@@ -72,7 +72,7 @@ std::string rank_text(const PairedRank& rank) {
 }
 
 std::string behind_text(const PairedRank& rank, JudgedBy by) {
-  if (rank.rank == 1) return "-";
+  if (rank.place == 1) return "-";
   return in_unit(rank.behind.mean, by) + (rank.best_rank ? " ± " + in_unit(rank.behind.half_width, by) : "");
 }
 

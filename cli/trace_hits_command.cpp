@@ -192,7 +192,7 @@ void add_trace_hits(CLI::App& trace) {
       ->add_option("--policy", options->policies,
                    "Cache policies between commas, with parameters as in `moelab compare` "
                    "(lru,lfu,lfu:forget=1,belady; `moelab policies` lists them): those that keep whole "
-                   "experts, a layer by itself; belady is the most that can be found")
+                   "experts, a layer by itself; belady finds the most of those that keep each expert they used")
       ->delimiter(',')
       ->required();
   command

@@ -25,6 +25,17 @@ void set_range(const std::vector<std::vector<double>>& values, std::size_t i, Pa
   }
 }
 
+/// `order`: of things, by place.
+void share_places(const std::vector<std::size_t>& order, std::vector<PairedRank>& ranks) {
+  for (std::size_t first = 0, end = 0; first < order.size(); first = end) {
+    while (end < order.size() && ranks[order[end]].mean == ranks[order[first]].mean) ++end;
+    for (std::size_t place = first; place < end; ++place) {
+      ranks[order[place]].rank = first + 1;
+      ranks[order[place]].mean_rank = static_cast<double>(first + 1 + end) / 2;
+    }
+  }
+}
+
 bool seeds_matter(const std::vector<std::vector<double>>& values) {
   return std::any_of(values.begin(), values.end(), [](const std::vector<double>& of) {
     return std::any_of(of.begin(), of.end(), [&](double value) { return value != of.front(); });
@@ -47,10 +58,11 @@ std::vector<PairedRank> rank_paired(const std::vector<std::vector<double>>& valu
   const bool matter = seeds_matter(values);
   for (std::size_t place = 0; place < order.size(); ++place) {
     PairedRank& rank = ranks[order[place]];
-    rank.rank = place + 1;
+    rank.place = place + 1;
     rank.behind = paired_difference(values[order[place]], values[order.front()]);
     if (matter) set_range(values, order[place], rank);
   }
+  share_places(order, ranks);
   return ranks;
 }
 

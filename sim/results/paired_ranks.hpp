@@ -13,15 +13,17 @@ namespace moelab {
 /// Of one thing; means and intervals in the unit of the values.
 struct PairedRank {
   double mean = 0;
-  std::size_t rank = 1;  // by mean, from 1; the earlier one of equal means comes first
-  /// Its value less that of the one of rank 1, seed by seed: how far behind it is. Of one seed, or where no
+  std::size_t place = 1;  // by mean, from 1; the earlier one of equal means comes first
+  std::size_t rank = 1;   // as place, but equal means share the first of their places
+  double mean_rank = 1;   // the mean of the places that equal means share: 1.5 for two that are first
+  /// Its value less that of the one at place 1, seed by seed: how far behind it is. Of one seed, or where no
   /// value depends on it: no half width.
   Interval behind;
   /// Ranks that cannot be told apart by 95 % intervals of paired differences: above it are at least those
   /// that are surely smaller, below it at least those that are surely larger. Nothing with one
   /// seed, and where no value depends on it: many seeds are one measurement then.
   std::optional<std::size_t> best_rank, worst_rank;
-  /// Its interval to the one of rank 1 holds 0: what lies between them may be chance. Not known
+  /// Its interval to the one at place 1 holds 0: what lies between them may be chance. Not known
   /// where there are no such ranks.
   bool noise() const { return best_rank && behind.mean <= behind.half_width; }
 };

@@ -135,8 +135,10 @@ std::string document_with_cache(const std::string& document, std::string_view po
   for (const auto& [name, value] : parameters) cache[name] = value;
   if (old.contains("keep_as")) cache["keep_as"] = old["keep_as"];
   if (policy != "none" && old.contains("experts")) cache["experts"] = old["experts"];  // beside a window
+  // A policy with room of its own in each layer is refused where the system's layers share it.
   if (const CachePolicyEntry* entry = find_cache_policy(policy);
-      entry != nullptr && entry->may_span_model && old.contains("domain"))
+      entry != nullptr && old.contains("domain") &&
+      (entry->may_span_model || (!entry->per_model && old["domain"] == "model")))
     cache["domain"] = old["domain"];
   system["cache"] = cache;
   system.erase("planning");

@@ -42,7 +42,7 @@ RankedSetting ranked(const std::vector<LeaderboardLine>& lines) {
   const std::vector<PairedRank> ranks = rank_paired(values);
   for (std::size_t i = 0; i < ranks.size(); ++i) setting.rivals[i].rank = ranks[i];
   std::sort(setting.rivals.begin(), setting.rivals.end(),
-            [](const RankedLine& a, const RankedLine& b) { return a.rank.rank < b.rank.rank; });
+            [](const RankedLine& a, const RankedLine& b) { return a.rank.place < b.rank.place; });
   return setting;
 }
 

@@ -12,7 +12,7 @@ std::vector<OverallRank> overall_ranks(const PolicyComparison& comparison) {
       auto found =
           std::find_if(all.begin(), all.end(), [&](const OverallRank& o) { return o.name == policy.name; });
       if (found == all.end()) found = all.insert(all.end(), {.name = policy.name});
-      found->mean_rank += static_cast<double>(policy.rank.rank);
+      found->mean_rank += policy.rank.mean_rank;
       ++found->blocks;
       if (policy.rank.rank == 1)
         ++found->best_in;

@@ -11,9 +11,9 @@ namespace moelab {
 
 struct OverallRank {
   std::string name;          // of the policy, with its parameters
-  double mean_rank = 0;      // over the blocks in which it was run
+  double mean_rank = 0;      // over the blocks in which it was run; policies that do the same share ranks
   std::size_t blocks = 0;    // in which it was run
-  std::size_t best_in = 0;   // blocks in which it has rank 1
+  std::size_t best_in = 0;   // blocks in which none is ahead of it
   std::size_t level_in = 0;  // others in which it cannot be told from rank 1
 };
 

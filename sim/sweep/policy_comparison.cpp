@@ -296,7 +296,7 @@ class Comparer {
     const std::vector<PairedRank> ranks = rank_paired(times);
     for (std::size_t i = 0; i < ranks.size(); ++i) block.policies[i].rank = ranks[i];
     std::sort(block.policies.begin(), part,
-              [](const auto& a, const auto& b) { return a.rank.rank < b.rank.rank; });
+              [](const auto& a, const auto& b) { return a.rank.place < b.rank.place; });
   }
 
   const CompareSettings& settings_;

@@ -1,6 +1,7 @@
 // Ranks over paired values: which is smallest, and what chance may have made.
 #include "sim/results/paired_ranks.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
@@ -46,6 +47,22 @@ TEST_CASE("paired ranks: a shift common to all seeds is no noise, whatever the s
   CHECK((ranks[0].best_rank == 3U && ranks[0].worst_rank == 4U));
   CHECK((ranks[1].best_rank == 1U && ranks[1].worst_rank == 3U));
   CHECK((ranks[2].best_rank == 1U && ranks[2].worst_rank == 4U));
+}
+
+TEST_CASE("paired ranks: what is equal shares its ranks, in whatever order it is given") {
+  const std::vector<double> same = {2, 4}, better = {1, 3}, worse = {5, 5};
+  std::vector<std::vector<double>> values = {same, worse, same, better, same};
+  std::vector<std::size_t> order = {0, 1, 2, 3, 4};
+  do {
+    std::vector<std::vector<double>> given;
+    for (const std::size_t i : order) given.push_back(values[i]);
+    const std::vector<PairedRank> ranks = rank_paired(given);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const bool first = order[i] == 3, last = order[i] == 1;
+      CHECK(ranks[i].rank == (first ? 1U : last ? 5U : 2U));
+      CHECK(ranks[i].mean_rank == (first ? 1 : last ? 5 : 3));  // of places 2, 3 and 4
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
 }
 
 TEST_CASE("paired ranks: one seed gives an order and no interval") {
