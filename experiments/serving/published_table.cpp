@@ -159,15 +159,18 @@ std::vector<Grouping> groupings() {
 
 std::string sentence(const ServingErrors& all, const std::vector<PredictedServing>& rows) {
   const auto counted = std::count_if(rows.begin(), rows.end(), [](const auto& row) { return row.counted(); });
-  std::string text = "Of " + std::to_string(rows.size()) + " published runs " + std::to_string(counted) +
-                     " are predicted and counted.";
+  std::string text = "Published runs: " + std::to_string(rows.size()) +
+                     ", of them predicted and counted: " + std::to_string(counted) + ".";
   static constexpr std::array<const char*, 3> kWords{"tokens a second", "the time to the first token",
                                                      "the time a token"};
-  for (std::size_t i = 0; i < all.of.size(); ++i)
-    if (all.of[i].rows > 0)
-      text += " Predictions of " + std::string(kWords[i]) + " are off by " +
-              percent_text(all.of[i].absolute, false) + " in the median (" + std::to_string(all.of[i].rows) +
-              " runs).";
+  const char* joint = " In the median (of so many) off by ";
+  for (std::size_t i = 0; i < all.of.size(); ++i) {
+    if (all.of[i].rows == 0) continue;
+    text += joint + percent_text(all.of[i].absolute, false) + " in " + kWords[i] + " (" +
+            std::to_string(all.of[i].rows) + ")";
+    joint = ", ";
+  }
+  if (joint[0] == ',') text += ".";
   return text;
 }
 

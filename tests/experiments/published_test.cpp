@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "experiments/load/replay_setup.hpp"
+#include "experiments/serving/front_end.hpp"
 #include "experiments/serving/published_setup.hpp"
 #include "experiments/serving/published_table.hpp"
 #include "models/input_error.hpp"
@@ -102,6 +103,7 @@ TEST_CASE("published runs: servers' defaults follow GPU and version", "[publishe
   CHECK(engine_defaults(of_server("vllm", "0.11.0"), large).max_requests == 1024);
   CHECK(engine_defaults(of_server("vllm", "0.11.0"), old).max_tokens == 2048);
   CHECK(engine_defaults(of_server("vllm", "0.11.0"), small).max_requests == 256);
+  CHECK(engine_defaults(of_server("vllm", "0.11.0"), old).sampling_bytes == 256 * (2 + 4 + 12 + 4 + 4));
   CHECK(!engine_defaults(of_server("vllm", "0.13.2"), large).async);
   CHECK(engine_defaults(of_server("vllm", "0.14.0"), large).async);
   ServingPoint dated = of_server("vllm", "");
@@ -168,15 +170,32 @@ TEST_CASE("published runs: more users wait longer for a token, and get more in a
   std::vector<ServingPoint> points;
   for (const char* users : {",1,,12,", ",4,,12,", ",12,,12,"})
     points.push_back(point_of(with(kRow, ",3,,12,", users)));
+  // All twelve at once: the front end takes them in one after another.
   points.push_back(points.back());
-  points.back().users.reset();  // all twelve at once: as twelve users
+  points.back().users.reset();
   const std::vector<PredictedServing> rows = predicted_serving(points, 2);
   for (std::size_t i = 0; i + 2 < rows.size(); ++i) {
     CHECK(*rows[i].predicted.tpot.mean < *rows[i + 1].predicted.tpot.mean);
     CHECK(*rows[i].predicted.output_tokens_per_s < *rows[i + 1].predicted.output_tokens_per_s);
   }
-  CHECK(*rows[2].predicted.tpot.mean == Approx(*rows[3].predicted.tpot.mean));
-  CHECK(*rows[2].predicted.ttft.mean == Approx(*rows[3].predicted.ttft.mean));
+  CHECK(*rows[3].predicted.ttft.mean > *rows[2].predicted.ttft.mean);
+  CHECK(*rows[3].predicted.ttft.mean < *rows[2].predicted.ttft.mean + 1e3 * 12 * kFrontEnd.request_s);
+}
+
+TEST_CASE("published runs: the front end takes in and hands out one after another", "[published]") {
+  const FrontEnd front_end{.request_s = 2, .token_s = 1};
+  CHECK(taken_in({0, 0, 1, 9}, front_end) == std::vector<double>{2, 4, 6, 11});
+
+  // Tokens of the engine at 10, 12 and 14, and at 10.5 and 12.5: handed out at 11, 13 and 15, and at 12
+  // and 14.
+  std::vector<RequestTimes> requests(2);
+  requests[0].first_token_s = 10, requests[0].end_s = 14, requests[0].output_tokens = 3;
+  requests[1].first_token_s = 10.5, requests[1].end_s = 12.5, requests[1].output_tokens = 2;
+  const std::vector<HandedOut> out = handed_out(requests, front_end);
+  CHECK(out[0].first_s == Approx(11));
+  CHECK(out[0].last_s == Approx(15));
+  CHECK(out[1].first_s == Approx(12));
+  CHECK(out[1].last_s == Approx(14));
 }
 
 TEST_CASE("published runs: what cannot be said is not predicted, and why", "[published]") {

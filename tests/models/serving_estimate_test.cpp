@@ -456,12 +456,17 @@ TEST_CASE("runtimes: a class of GPUs has constants of its own, one by name befor
          "constants: {step: {value: 1 ms, source: x}}\nclasses:\n"
          "  ampere: {slowdown: {value: 2, source: x}}\n"
          "  a100: {expert_peak: {value: 0.3, source: x}, launch: {value: 5 us, "
-         "source: x}}\n";
+         "source: x}}\n"
+         "  a100/mxfp4: {expert_peak: {value: 0.4, source: x}}\n";
   const Runtime base = load_runtime("vllm"), mine = load_runtime((folder / "mine.yaml").string());
   const RuntimeCosts a100 = mine.on(find_gpu("a100-80gb-pcie"), {}), a10 = mine.on(find_gpu("a10-24gb"), {}),
                      h100 = mine.on(find_gpu("h100-80gb"), {});
+  const StoredWeights mxfp4 = StoredWeights::uniform("experts mxfp4, else bf16", 0.53);
+  const RuntimeCosts quantised = mine.on(find_gpu("a100-80gb"), mxfp4);
   CHECK(a100.expert_peak == 0.3);
   CHECK(a100.launch == Approx(5e-6));
+  CHECK(quantised.expert_peak >= 0.4);  // times what the GPU's 8-bit products are faster, where it has them
+  CHECK(quantised.launch == Approx(5e-6));
   CHECK(a100.dense_peak == base.dense_peak);
   CHECK(a10.expert_peak == base.expert_peak / 2);
   CHECK(a10.launch == base.launch * 2);
@@ -474,6 +479,18 @@ TEST_CASE("runtimes: a class of GPUs has constants of its own, one by name befor
         << wrong;
     CHECK_THROWS_AS(load_runtime((folder / "wrong.yaml").string()), InputError);
   }
+}
+
+TEST_CASE("runtimes: sums over GPUs that have links of their own have a time of their own", "[runtimes]") {
+  RuntimeCosts costs;
+  costs.all_reduce = 48e-6;
+  MachineParts machine;
+  machine.gpu = find_gpu("h100-80gb");
+  CHECK(machine.all_reduce(4, costs)(0) == Approx(48e-6));
+  costs.peer_all_reduce = 11e-6;
+  CHECK(machine.all_reduce(4, costs)(0) == Approx(11e-6));
+  machine.gpu = find_gpu("l40s");
+  CHECK(machine.all_reduce(4, costs)(0) == Approx(48e-6));
 }
 
 }  // namespace
