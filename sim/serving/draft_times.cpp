@@ -45,7 +45,7 @@ DraftTimes::DraftTimes(const Scenario& scenario, const SystemConfig& system, con
 
 /// Fills pass_ with the requests that draft more than `number` tokens, at that token. How many they are.
 std::uint32_t DraftTimes::begin_pass(const Pass& pass, std::uint32_t number) {
-  pass_ = {.runs = std::move(pass_.runs)};
+  pass_ = {.rows = {}, .runs = std::move(pass_.runs), .of_ranks = {}};
   pass_.runs.clear();
   for (const RowRun& run : pass.runs)
     if (!run.prompt && run.rows > number + 1) pass_.runs.push_back({.first = run.first + number});
@@ -66,7 +66,7 @@ KernelTime DraftTimes::pass_of_model() {
 /// The prompts' rows, so that what it drafts behind them knows them.
 KernelTime DraftTimes::prompt_time(const Pass& pass) {
   if (pass.prompt_tokens == 0) return {};
-  pass_ = {.prompt = true, .runs = std::move(pass_.runs)};
+  pass_ = {.prompt = true, .rows = {}, .runs = std::move(pass_.runs), .of_ranks = {}};
   pass_.runs.clear();
   for (const RowRun& run : pass.runs)
     if (run.prompt) pass_.runs.push_back(run);

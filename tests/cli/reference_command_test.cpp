@@ -103,6 +103,7 @@ std::vector<Words> telling_runs() {
   const std::string continuous = "overrides.system.batching={policy: continuous, chunked: 1, max_tokens: 64}";
   const std::string servers =
       "workload.servers=[{tasks: {abstract-narrative: 1}, requests: 40, arrivals_per_s: 1}]";
+  const std::string speculation = "speculation={tokens: 2, acceptance: 0.5";
   return {
       run_of("zipmoe-orin", {}), run_of("zipmoe-orin", {"--system", "zipmoe", "--set", "budget=2 GB"}),
       run_of("smoe-deepseek-3080ti", {"--system", "smoe", "--set", continuous}),
@@ -116,6 +117,9 @@ std::vector<Words> telling_runs() {
       run_of("shared-prompts",
              {"--set", "workload.requests=8", "--set", "workload.warm_up=1", "--set", "workload.cool_down=1"},
              false),
+      run_of("smoe-deepseek-3080ti",
+             {"--system", "llama-cpp", "--set", speculation + ", draft: {bytes: 100 MB, source: a test}}"}),
+      run_of("window-deepseek-3080ti", {"--set", speculation + ", draft: {bytes: 100 MB, source: a test}}"}),
       run_of("prism-offload", {"--set", servers}, false),
       // A server leaves when it has answered all under one placement and not under the other.
       run_of("prism-mixtral-bigbench",

@@ -131,14 +131,15 @@ std::string between(const std::string& text, const std::string& begin, const std
   return text.substr(at, text.find(end, at + begin.size()) - at);
 }
 
-/// A folder as the pages have it: with `out`, the part that docs/own-pc.md writes down, and what they name of
-/// the repository.
+/// A folder as the pages have it: with `out`, the part and the scenario that docs/own-pc.md writes down, and
+/// what they name of the repository.
 class Place {
  public:
   Place() {
     fs::create_directory(folder_ / "out");
     const std::string page = test::read_bytes((kSource / "docs/own-pc.md").string());
     std::ofstream(folder_ / "my-card.yaml") << between(page, "\nname: my-card ", "\n```") << "\n";
+    std::ofstream(folder_ / "drafts.yaml") << between(page, "\nname: drafts\n", "\n```") << "\n";
     for (const char* const name : {"experiments", "hw"})
       fs::create_directory_symlink(kSource / name, folder_ / name);
   }

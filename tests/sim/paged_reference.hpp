@@ -21,10 +21,11 @@ namespace moelab::test {
 /// What a step has in it, counted row by row.
 struct NaiveStep {
   double rows = 0, decoding = 0, prompt = 0, produces = 0;
-  double drafts = 0;                         // of those that decode
-  std::vector<std::vector<double>> drafted;  // by draft of a request: what each that has one more attends to
-  std::vector<double> context, prompt_context;  // tokens that each row attends to
-  std::vector<std::uint64_t> trace_rows;
+  double drafts = 0;  // of those that decode
+  std::vector<std::vector<double>> drafted =
+      {};  // by draft of a request: what each that has one more attends to
+  std::vector<double> context = {}, prompt_context = {};  // tokens that each row attends to
+  std::vector<std::uint64_t> trace_rows = {};
 };
 
 /// Mean over rows of what a window leaves of each; 0: no window.
