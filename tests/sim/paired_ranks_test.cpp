@@ -42,7 +42,7 @@ TEST_CASE("paired ranks: a shift common to all seeds is no noise, whatever the s
   CHECK(ranks[2].behind.mean == 1);
   CHECK(ranks[2].behind.half_width == Approx(4.303 / std::sqrt(3.0)));
   CHECK(ranks[2].noise());
-  CHECK((ranks[3].rank == 2 && ranks[3].noise()));  // the same as the best
+  CHECK((ranks[3].rank == 1 && ranks[3].place == 2 && ranks[3].noise()));  // the same as the best
   // The first is surely behind the second and the fourth, and like the third.
   CHECK((ranks[0].best_rank == 3U && ranks[0].worst_rank == 4U));
   CHECK((ranks[1].best_rank == 1U && ranks[1].worst_rank == 3U));
