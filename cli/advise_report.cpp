@@ -436,6 +436,7 @@ std::string advise_json(const AdviseReport& r) {
               {"context_tokens", q.context},
               {"users", q.users},
               {"ways", ways}};
+  if (!r.list.empty()) all["answer"] = {{"text", answer_text(r)}};
   if (q.machine.ram) all["usable_ram_bytes"] = q.machine.usable_ram()->value();
   if (const auto share = q.machine.gpu_share_of_ram()) all["gpu_share_of_ram_bytes"] = share->value();
   if (const auto share = q.machine.gtt_share_of_ram()) all["gtt_share_of_ram_bytes"] = share->value();

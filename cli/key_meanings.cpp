@@ -89,7 +89,7 @@ scenario.workload.closed_loop.think_time from an answer to the user's next reque
 scenario.workload.closed_loop.distribution of these times: all alike, or exponential with that mean
 scenario.workload.warm_up left out of the statistics at the start: a time (60 s), or a number of requests
 scenario.workload.cool_down left out of the statistics at the end: a time (60 s), or a number of requests
-scenario.workload.request_log a log whose requests come as they were, in times and lengths
+scenario.workload.request_log a CSV file with the columns arrival_s, prompt_tokens, output_tokens, whose requests come as they were
 scenario.workload.speed a log is played so many times as fast
 scenario.workload.rate a log is played at so many requests a second
 scenario.workload.trace recorded routing (`moelab traces`, or a file): its requests, and the experts that they used

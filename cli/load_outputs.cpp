@@ -243,6 +243,7 @@ std::string load_json(const LoadReport& r) {
                     {"seeds", r.runs->seeds()},
                     {"arrivals", arrivals_text(s)},
                     {"level", level_json(r)},
+                    {"answer", {{"text", load_answer(r)}}},
                     {"systems", systems}});
 }
 

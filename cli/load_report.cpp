@@ -134,21 +134,6 @@ std::string found_sentence(const LoadReport& r, const HighestRate& found) {
   return text + "\n" + too_high_line(limit_of(r, found));
 }
 
-/// The best system's first.
-std::string sentences(const LoadReport& r) {
-  std::vector<std::pair<double, std::string>> lines;
-  for (const HighestRate& found : r.found) lines.emplace_back(found.median(), found_sentence(r, found));
-  for (const auto& points : points_by_system(r.points)) {
-    if (!r.found.empty()) break;
-    const LoadPoint* const best = best_point(points);
-    lines.emplace_back(best == nullptr ? 0 : best->rate, curve_sentence(r, points));
-  }
-  std::ranges::stable_sort(lines, [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::string text;
-  for (const auto& [rate, line] : lines) text += line;
-  return text;
-}
-
 std::vector<std::string> row_of(const LoadReport& r, const LoadPoint& point, bool best) {
   std::vector<std::string> row = {name_of(r, point.system), significant(point.rate)};
   const auto add = [&](const std::optional<double>& value, double scale, int digits) {
@@ -208,6 +193,20 @@ std::string notes(const LoadReport& r) {
 
 }  // namespace
 
+std::string load_answer(const LoadReport& r) {
+  std::vector<std::pair<double, std::string>> lines;
+  for (const HighestRate& found : r.found) lines.emplace_back(found.median(), found_sentence(r, found));
+  for (const auto& points : points_by_system(r.points)) {
+    if (!r.found.empty()) break;
+    const LoadPoint* const best = best_point(points);
+    lines.emplace_back(best == nullptr ? 0 : best->rate, curve_sentence(r, points));
+  }
+  std::ranges::stable_sort(lines, [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text;
+  for (const auto& [rate, line] : lines) text += line;
+  return text;
+}
+
 std::string load_table(const LoadReport& r, TextForm form) {
   Rows rows = {{"system", "requests/s", "served/s", "tokens/s", "TTFT s p50", "p95", "p99", "TPOT ms p50",
                 "p95", "p99", "queued s", "preempted"}};
@@ -216,7 +215,7 @@ std::string load_table(const LoadReport& r, TextForm form) {
   for (const auto& points : points_by_system(r.points))
     for (const LoadPoint& point : points) rows.push_back(row_of(r, point, best_point(points) == &point));
   TextReport report(form);
-  report.add_lines(sentences(r));
+  report.add_lines(load_answer(r));
   report.add_lines(title_of(r) + legend(r));
   report.add_table({rows});
   report.join_next();

@@ -18,6 +18,8 @@ struct LoadReport {
   double tolerance = 0;            // of what was found
 };
 
+/// A sentence and what limits it for each system, the best one's first.
+std::string load_answer(const LoadReport& report);
 std::string load_table(const LoadReport& report, TextForm form = {});
 std::string load_json(const LoadReport& report);
 /// A line for each system, rate and seed, all values in SI units.

@@ -88,7 +88,9 @@ TEST_CASE("load: the JSON names the class that a condition is of") {
                                    "chat ttft p95 < 500 ms, tpot mean < 1 s", "--format", "json"});
   CAPTURE(r.err);
   REQUIRE(r.status == 0);
-  const json clauses = json::parse(r.out)["level"]["clauses"];
+  const json whole = json::parse(r.out);
+  CHECK(whole["answer"]["text"].get<std::string>().starts_with("vllm-v1 "));
+  const json clauses = whole["level"]["clauses"];
   CHECK(clauses[0]["class"] == "chat");
   CHECK_FALSE(clauses[1].contains("class"));
 }

@@ -90,6 +90,7 @@ def test_frames_have_a_row_for_what_the_json_has(run_of_two, tiny):
     parts = ["non_expert", "kv_cache", "activations", "staging", "prefetch", "expert_cache"]
     assert memory[[f"{part}_bytes" for part in parts]].sum(axis=1).tolist() == pytest.approx([20e9] * len(memory))
     loaded = moelab.load("expert-parallel-qwen3", rates=[1, 2], requests=20, seeds=2)
+    assert str(loaded.answer).startswith("vllm") and str(loaded.answer).splitlines()[0] in loaded._repr_html_()
     curve = loaded.frame()
     assert len(curve) == len(loaded.systems) * 2 * 2 and curve["rate_per_s"].tolist()[:4] == [1, 1, 2, 2]
     assert curve["ttft_s"][0] == loaded.systems[0]["points"][0]["seeds"][0]["ttft_s"]["mean"]
