@@ -277,9 +277,9 @@ double RuntimeCosts::share_at(double socket_bytes_per_second) const {
 
 std::string Runtime::class_of(const GpuPart& gpu) const {
   std::string longest;
-  for (const auto& [name, its_class] : classes)
-    if (name.size() > longest.size() && (gpu.name == name || gpu.name.starts_with(name + "-")))
-      longest = name;
+  for (const auto& [begin, its_class] : classes)
+    if (begin.size() > longest.size() && (gpu.name == begin || gpu.name.starts_with(begin + "-")))
+      longest = begin;
   if (!longest.empty()) return longest;
   return classes.contains(gpu.generation) ? gpu.generation : "";
 }
@@ -289,9 +289,9 @@ std::vector<const RuntimeClass*> Runtime::classes_of(const GpuPart& gpu, const S
   std::vector<const RuntimeClass*> found;
   if (general.empty()) return found;
   found.push_back(&classes.at(general));
-  for (const auto& [name, its_class] : classes)
-    if (name.starts_with(general + "/") &&
-        stored.name.find(name.substr(general.size() + 1)) != std::string::npos)
+  for (const auto& [asked, its_class] : classes)
+    if (asked.starts_with(general + "/") &&
+        stored.name.find(asked.substr(general.size() + 1)) != std::string::npos)
       found.push_back(&its_class);
   return found;
 }

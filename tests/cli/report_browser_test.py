@@ -394,6 +394,8 @@ def test(browser, pages, results, screenshots, axe):
             check(kinds[:1] == [False] and kinds[1:] == [True], f"{name}: a figure stands beside the system on a phone: {kinds}")
             box = browser.js("(() => { const [, th] = document.querySelectorAll('#table thead th'); const { left, right } = th.getBoundingClientRect(); return [left, right]; })()")
             check(0 <= box[0] and box[1] <= 360, f"{name}: and is within the screen: {box}")
+            names = shown_systems(browser)
+            check(len(set(names)) == len(names), f"{name}: rows are told apart by what they are called: {names}")
         check(browser.js("document.documentElement.scrollWidth") <= 360, f"{name}: wider than a phone")
         browser.screenshot(screenshots / f"{name}-phone.png")
         browser.check_log(name)

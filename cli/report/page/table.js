@@ -113,11 +113,13 @@ class ResultTable extends SortedTable {
     this.showSeeds(false);
   }
 
-  /// On a phone the figures stand beside the system, what they are of behind them.
+  /// On a phone the figures stand beside the system, whose name says what else the row is of; its columns are behind them.
   inReach(columns) {
     if (!this.narrow.matches) return columns;
     const [system, ...others] = columns;
-    return [system, ...others.filter(({ isNumber }) => isNumber), ...others.filter(({ isNumber }) => !isNumber)];
+    const axes = others.filter(({ key }) => key.startsWith('axis '));
+    const whole = { ...system, of: (row) => [system, ...axes].map(({ of }) => of(row)).filter((text) => text !== undefined).join(' · ') };
+    return [whole, ...others.filter(({ isNumber }) => isNumber), ...others.filter(({ isNumber }) => !isNumber)];
   }
 
   /// Whether each seed has a row of its own; else repeats with other seeds are one row, of means and ranges.
