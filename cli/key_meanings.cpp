@@ -395,7 +395,7 @@ runtime.based_on the runtime whose constants hold where this one says nothing: a
 runtime.sources where constants are from; each names one
 runtime.constants what its software costs apart from the machine; all that have to be there, or those that differ from `based_on`
 runtime.classes generations of GPUs (`moelab show gpus`), or what GPUs' names begin with, on which its kernels are slower or faster
-runtime.classes.NAME one of them: ada, or a100 (a100-80gb, a100-40gb-pcie); what a name begins with goes before a generation
+runtime.classes.NAME one of them: ada, or a100 (a100-80gb, a100-40gb-pcie); what a name begins with goes before a generation; a100/mxfp4: of these with weights whose format has that in its name
 runtime.classes.NAME.slowdown times `constants.slowdown`, of kernels there
 runtime.gguf which GGUF files it reads, where not all
 runtime.gguf.types their types, as `moelab formats` has them behind gguf-

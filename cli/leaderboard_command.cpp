@@ -130,7 +130,7 @@ Json setting_json(const RankedSetting& setting) {
     if (one.rank.best_rank) {
       json["behind_best_half_width_s"] = one.rank.behind.half_width;
       json["ranks"] = {*one.rank.best_rank, *one.rank.worst_rank};
-      json["noise"] = one.rank.rank > 1 && one.rank.noise();
+      json["noise"] = one.rank.place > 1 && one.rank.noise();
     }
     json["line"] = line_json(one.line);
     rivals.push_back(json);

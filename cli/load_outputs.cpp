@@ -40,7 +40,7 @@ Json backlog_json(const std::vector<Backlog>& servers) {
     all.came += b.came;
     all.started += b.started;
     all.answered += b.answered;
-    all.half_s = b.half_s;
+    all.half_s = std::max(all.half_s, b.half_s);
     all.least_wait_s = std::max(all.least_wait_s, b.least_wait_s);
   }
   return {{"came", all.came},

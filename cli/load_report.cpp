@@ -161,7 +161,9 @@ std::vector<std::string> row_of(const LoadReport& r, const LoadPoint& point, boo
 
 std::string legend(const LoadReport& r) {
   const std::string where =
-      r.runs->scenario().cluster ? "at servers to which a tenth of the requests came, " : "";
+      r.runs->scenario().cluster
+          ? "at servers to which more than a tenth of the requests came, or at one by more than chance, "
+          : "";
   std::string text =
       "values: mean over seeds; queued: mean\n"
       "saturated: " +

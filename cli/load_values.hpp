@@ -15,7 +15,8 @@ namespace moelab::cli {
 std::string significant(double value);
 /// "4 requests/s"
 std::string rate_text(double rate);
-/// "poisson", "gamma (burstiness 0.5)", "fixed", "of the log"
+/// "poisson", "gamma (burstiness 0.5)", "fixed", "of the log"; of a cluster "poisson at each server", "of
+/// each server's log"
 std::string arrivals_text(const Scenario& scenario);
 
 /// Of points by system and rate: those of each system.

@@ -189,10 +189,11 @@ void add_trace_hits(CLI::App& trace) {
       "each a step of its own");
   command->add_option("FILE", options->trace, "Routing trace (traces/README.md)")->required();
   command
-      ->add_option("--policy", options->policies,
-                   "Cache policies between commas, with parameters as in `moelab compare` "
-                   "(lru,lfu,lfu:forget=1,belady; `moelab policies` lists them): those that keep whole "
-                   "experts, a layer by itself; belady finds the most of those that keep each expert they used")
+      ->add_option(
+          "--policy", options->policies,
+          "Cache policies between commas, with parameters as in `moelab compare` "
+          "(lru,lfu,lfu:forget=1,belady; `moelab policies` lists them): those that keep whole "
+          "experts, a layer by itself; belady finds the most of those that keep each expert they used")
       ->delimiter(',')
       ->required();
   command

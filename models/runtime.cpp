@@ -136,17 +136,20 @@ Sourced<double> read_value(SourcedReader& reader, const YamlMap& constants, cons
   return reader.number(constants, label, name, {c.low, c.high});
 }
 
-/// One class: its factor, and constants that take the place of the runtime's.
+/// One class: its factor, and constants that take the place of the runtime's, beside what an inherited one
+/// says.
 void read_class(const YamlMap& map, const std::string& name, SourcedReader& reader, RuntimeClass& factors) {
-  factors = RuntimeClass{.own = 0};
+  factors.own = 0;
   for (const Runtime::Constant& c : kConstants) {
     if (!map.has(c.name)) continue;
     const double value = read_value(reader, map, name + "." + std::string(c.name), c).value;
     ++factors.own;
     if (c.value == &RuntimeCosts::slowdown)
       factors.slowdown = value;
-    else
+    else {
+      std::erase_if(factors.constants, [&](const auto& known) { return known.first == c.value; });
       factors.constants.emplace_back(c.value, value);
+    }
   }
   if (factors.own == 0) map.fail("slowdown", "says nothing: expected a slowdown, or constants");
   map.done();
@@ -252,6 +255,8 @@ Runtime read_chain(const YamlMap& root, const std::string& folder, int depth) {
     const Sourced<double> read = read_value(reader, constants, std::string(c.name), c);
     r.sources_of_own.push_back(read.source);
     r.*c.value = read.value;
+    for (auto& [name, of_class] : r.classes)  // what this file says goes before what an inherited class says
+      std::erase_if(of_class.constants, [&](const auto& known) { return known.first == c.value; });
   }
   constants.done();
   read_classes(root, reader, r);

@@ -41,7 +41,7 @@ struct RuntimeCosts {
   double stream_from = 0;      // tokens of a batch from which on experts are copied so; 0: never
   double micro_batch = 512;    // tokens of a prompt that go through the layers at once
   double all_reduce = 0;       // one sum over GPUs; there are two a layer
-  double peer_all_reduce = 0;  // likewise, of GPUs that have links of their own; 0: all_reduce
+  double peer_all_reduce = 0;  // likewise, of four GPUs that have links of their own; 0: all_reduce
   double tensor_parallel = 0;  // 1: several GPUs share each layer; 0: each has layers of its own
   double bias_kernels = 0;  // 1: each addition of a bias, in a step of one token, is a kernel of its own; 0:
                             // part of the product

@@ -113,6 +113,7 @@ void check_on_gpu(const Scenario& s, const SystemConfig& system) {
 /// Whether the steps are the trace's static batches, one after another, whenever requests come.
 bool steps_are_known(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace) {
   if (come_in_turn(s, system)) return true;
+  if (has_conversations(s.workload)) return false;  // which turn comes next depends on answers
   const bool chunked = system.batching && (system.batching->policy.name == "vllm-v1" ||
                                            (system.batching->policy.parameters.contains("chunked") &&
                                             system.batching->policy.parameters.at("chunked") != 0));
@@ -149,7 +150,7 @@ void check_scores(const Scenario& s, const SystemConfig& system, const RoutingTr
                      "system '" + system.name + "' uses cache '" + system.cache.name +
                          "', which looks up what the trace will use, and which requests meet in a step "
                          "depends on when they come; expected 'workload.batch: 1', or static batches in "
-                         "turn (no 'batching', arrivals_per_s or request_log)");
+                         "turn (no 'batching', arrivals_per_s, conversations or request_log)");
   if (cache.needs_future && system.routing.name != "model")
     throw InputError(s.name, "system '" + system.name + "' uses cache '" + system.cache.name +
                                  "', which looks up what the trace will use, with routing '" +

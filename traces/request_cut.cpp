@@ -14,7 +14,7 @@ class Holders {
  public:
   explicit Holders(std::size_t all) : longest_(all) {}
 
-  /// What request number `number` has in common with those noted before.
+  /// What a request made of these parts has in common with those noted before.
   void connect(std::span<const SharedPart> parts, RequestRecord& request) const {
     request.shared_tokens = request.shared_with = 0;
     for (const SharedPart& part : parts) {

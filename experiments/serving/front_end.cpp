@@ -36,8 +36,8 @@ std::vector<HandedOut> handed_out(const std::vector<RequestTimes>& requests, con
   for (std::size_t i = 0; i < requests.size(); ++i)
     for (std::uint32_t n = 0; n < requests[i].output_tokens; ++n)
       tokens.push_back({engine_time(requests[i], n), i, n});
-  std::sort(tokens.begin(), tokens.end(),
-            [](const NextToken& a, const NextToken& b) { return a.at_s < b.at_s; });
+  std::stable_sort(tokens.begin(), tokens.end(),
+                   [](const NextToken& a, const NextToken& b) { return a.at_s < b.at_s; });
   std::vector<HandedOut> out(requests.size());
   double free = 0;
   for (const NextToken& token : tokens) {

@@ -40,7 +40,10 @@ class PointReader {
     p.requests = *requests;
     read_lengths(p);
     p.measured = figures();
-    p.grade = text("grade").empty() ? 'C' : text("grade").front();
+    const std::string grade = text("grade");
+    if (!grade.empty() && grade != "A" && grade != "B" && grade != "C")
+      csv_.fail(csv_.column("grade"), "expected A, B or C");
+    p.grade = grade.empty() ? 'C' : grade.front();
     p.notes = text("notes");
     return p;
   }

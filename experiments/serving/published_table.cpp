@@ -61,7 +61,8 @@ std::string plain_text(std::string text) {
 }
 
 std::string percent_text(double share, bool sign) {
-  return (sign && share >= 0 ? "+" : "") + fixed(100 * share, 0) + " %";
+  const double points = std::round(100 * share) + 0.0;  // no "-0"
+  return (sign && points >= 0 ? "+" : "") + fixed(points, 0) + " %";
 }
 
 std::string machine_text(const ServingPoint& p) {

@@ -52,6 +52,7 @@ struct BatchedRequest {
   std::uint32_t left = 0;     // tokens still to be produced
   std::uint32_t rows = 0;     // in the step that was formed; 0: not in it
   std::uint32_t refused = 0;  // of these, its last ones
+  std::uint32_t filled = 0;   // tokens that fill its blocks and were known when they ran: without drafts
   std::size_t share = 0;      // its place in that step
   bool prompt = false;        // what is missing is of the prompt, or computed again
   std::uint64_t blocks = 0;   // where the request is: on the GPU while it runs, on the host while swapped

@@ -1,6 +1,7 @@
 // The blocks of a paged KV cache: how many are in use, in which order the others are taken, and what can be
-// read in them. Blocks that hold parts of requests (TokenPart) are found by what is in them, whoever filled
-// them, and belong to all requests that hold them; a block is in use once, however many that are.
+// read in them. Blocks that hold parts of requests (TokenPart) are found by what is in them, whichever
+// request filled them, and belong to all requests that hold them; a block is in use once, however many that
+// are.
 #pragma once
 
 #include <cstdint>

@@ -39,11 +39,14 @@
 // - async: a step that is formed while drafts are verified knows how many were accepted. vLLM counts all of
 //   them as accepted until it hears otherwise, so that it holds blocks for some tokens more.
 // - No more is drafted than a request can use up to its last token; vLLM drafts as many as ever.
+// - Where a head drafts, vLLM gives up the last block that it finds, for the head's hidden states; here it is
+//   found.
 // - Requests that come prefilled take the blocks of all their tokens, as with vLLM's KV connectors, but share
 //   none of them.
 // - A block that a decoded token fills is found from that step on. With `async` vLLM knows the token a step
 //   later; who goes on with an answer comes later than that.
 #include <algorithm>
+#include <utility>
 
 #include "policies/batching/admitted_requests.hpp"
 #include "policies/batching/kv_pool.hpp"
@@ -155,7 +158,8 @@ class VllmV1Batching final : public BatchingPolicy {
   void preempt_last(BatchStep& step) {
     BatchedRequest request = running_.back();
     running_.pop_back();
-    const std::uint64_t full = finds_blocks() ? request.cached / shape_.kv.block_tokens : 0;
+    const std::uint32_t known_to_fill = std::min(request.cached, std::exchange(request.filled, 0));
+    const std::uint64_t full = finds_blocks() ? known_to_fill / shape_.kv.block_tokens : 0;
     const std::uint64_t of_parts = pool_.blocks_of_parts(request);
     pool_.release(request, request.place);
     request.cached = 0;
@@ -167,8 +171,8 @@ class VllmV1Batching final : public BatchingPolicy {
   /// Its rows run in the step, and what they fill with tokens that are known can be found.
   void run(BatchedRequest& request, std::uint32_t rows, BatchStep& step) {
     add_share(request, rows, step);
-    if (!request.ask.parts.empty())
-      pool_.fill(request, std::min<std::uint64_t>(request.known, std::uint64_t{request.cached} + rows));
+    request.filled = std::min(request.known, request.cached + rows);
+    if (!request.ask.parts.empty()) pool_.fill(request, request.filled);
   }
 
   /// What is there of a request's beginning; at least one token runs, the one that makes the next.

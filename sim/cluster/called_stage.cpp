@@ -170,7 +170,8 @@ OpIndex CalledStage::add(engine::ResourceId resource, double seconds, OpKind kin
 OpIndex CalledStage::add_dense(const KernelTime& time, OpIndex after, OpKind kind) {
   const OpIndex op = add(gpu_, time.seconds, kind, after);
   if (time.seconds > 0)
-    node_.share_kernel(dense_.graph, op, time.seconds - node_.timing->dispatch().value(), time.bytes);
+    node_.share_kernel(dense_.graph, op, std::max(0.0, time.seconds - node_.timing->dispatch().value()),
+                       time.bytes);
   return op;
 }
 

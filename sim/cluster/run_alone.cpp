@@ -223,7 +223,7 @@ void run_alone_system(const Scenario& s, const SystemConfig& system, const Routi
     of.presence = {&present, number, system.detection_time().value()};
     one->state.emplace(*engine, observer, progress);
     one->state->serve(redirector.source(number), all.trace, make_batching(one->scenario, system, one->memory),
-                      drafts_of(s, static_cast<std::uint32_t>(number)));
+                      drafts_of(s));  // requests are numbered over all servers
     one->stage.emplace(*one->state, one->scenario, system, all.trace, *one->costs, one->memory,
                        one->plan.capacity, of);
     one->loop.emplace(*one->state, *one->stage, one->scenario.model, one->memory.kv_block);

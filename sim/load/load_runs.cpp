@@ -24,10 +24,14 @@ void check_left_out(const Scenario& s) {
                        "the rate; expected a number of requests, such as --set workload.warm_up=100");
 }
 
+std::uint64_t requests_of(const ServerLoad& users) {
+  std::uint64_t all = 0;
+  for (const LoadPhase& phase : users.phases) all += phase.requests;
+  return all;
+}
 std::uint64_t requests_of(const ClusterConfig& cluster) {
   std::uint64_t all = 0;
-  for (const ServerLoad& load : cluster.loads)
-    for (const LoadPhase& phase : load.phases) all += phase.requests;
+  for (const ServerLoad& load : cluster.loads) all += requests_of(load);
   return all;
 }
 
@@ -45,15 +49,18 @@ double rate_of_users(const ClusterConfig& cluster) {
   return rate;
 }
 
-/// Each phase of each server's users as many times longer as all together are to be.
+/// Each server's users send for as long as the others': its part of the requests is that of the rate.
 void set_requests(ClusterConfig& cluster, std::uint64_t asked) {
-  const std::uint64_t own = requests_of(cluster),
-                      wanted = asked > 0 ? asked : std::max<std::uint64_t>(own, kLeastRequests);
-  if (plays_logs(cluster) || own == 0) return;
-  const double times = static_cast<double>(wanted) / static_cast<double>(own);
-  for (ServerLoad& load : cluster.loads)
+  const std::uint64_t all = requests_of(cluster);
+  const std::uint64_t wanted = asked > 0 ? asked : std::max<std::uint64_t>(all, kLeastRequests);
+  if (plays_logs(cluster) || all == 0) return;
+  const double rate = rate_of_users(cluster);
+  for (ServerLoad& load : cluster.loads) {
+    const double own = static_cast<double>(requests_of(load));
+    const double its = static_cast<double>(wanted) * rate_of_users(load) / rate;
     for (LoadPhase& phase : load.phases)
-      phase.requests = static_cast<std::uint32_t>(std::max(1.0, std::round(phase.requests * times)));
+      phase.requests = static_cast<std::uint32_t>(std::max(1.0, std::round(phase.requests * its / own)));
+  }
 }
 
 /// The scenario with requests that come at a rate, whichever: LoadRuns changes it.
@@ -75,6 +82,8 @@ Scenario load_at_rate(const LoadSettings& asked, const Scenario& as_read, std::u
 void check_cluster_askable(const Scenario& s, const LoadSettings& asked) {
   for (std::size_t i = 0; i < s.cluster->loads.size(); ++i) {
     const ServerLoad& load = s.cluster->loads[i];
+    if (!load.log.empty() && rate_of_users(load) == 0)
+      throw InputError(load.request_log, "its requests all come at the same moment, which no rate changes");
     if (!load.phases.empty() && rate_of_users(load) == 0)
       throw InputError(s.name,
                        "all requests of the users of server '" + s.cluster->profile.servers[i].name +

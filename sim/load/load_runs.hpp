@@ -27,8 +27,8 @@ struct LoadSettings {
   std::vector<std::pair<std::string, std::string>> settings;  // as `moelab run --set`
   std::vector<std::string> only;                              // systems; empty: all
   ExecutorKind executor = ExecutorKind::fast;
-  /// Of a run; 0: as the scenario says, kLeastRequests where it draws fewer. Of a cluster, of all users: each
-  /// phase has its share of them, one at least.
+  /// Of a run; 0: as the scenario says, kLeastRequests where it draws fewer. Of a cluster, of all users, by
+  /// their rates; each phase keeps its share of its server's, one at least.
   std::uint64_t requests = 0;
   std::uint64_t seeds = 1;  // from the scenario's on
   std::size_t jobs = 1;     // processes at a time

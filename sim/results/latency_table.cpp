@@ -59,7 +59,8 @@ void add_prefix_hits(const std::vector<const RunResult*>& results, Rows& rates) 
   std::size_t row = 1;
   for (const RunResult* r : results) {
     if (r->metrics.requests.size() < 2) continue;
-    rates[row++].push_back(r->counted.prefixes ? percent(prefix_hit_rate(r->metrics), 1) : "-");
+    const auto rate = r->counted.prefixes ? prefix_hit_rate(r->metrics) : std::nullopt;
+    rates[row++].push_back(rate ? percent(*rate, 1) : "-");
   }
 }
 

@@ -85,14 +85,15 @@ bool answered_in_time(const Metrics& m, const RequestTimes& request) {
   return request.end_s > m.measured.begin_s && request.end_s <= m.measured.end_s;
 }
 
-double prefix_hit_rate(const Metrics& m, std::optional<std::uint16_t> of_class) {
+std::optional<double> prefix_hit_rate(const Metrics& m, std::optional<std::uint16_t> of_class) {
   std::uint64_t cached = 0, all = 0;
   for (const RequestTimes& request : m.requests) {
     if (!request.measured || (of_class && request.of_class != *of_class)) continue;
     cached += request.cached_tokens;
     all += request.prompt_tokens;
   }
-  return all > 0 ? static_cast<double>(cached) / static_cast<double>(all) : 0;
+  if (all == 0) return std::nullopt;
+  return static_cast<double>(cached) / static_cast<double>(all);
 }
 
 RequestTotals request_totals(const Metrics& m) {

@@ -55,7 +55,7 @@ RequestTotals request_totals(const Metrics& metrics);
 
 /// Of the prompt tokens of measured requests, the share that was in the KV cache when they were first
 /// admitted (vLLM: prefix cache hit rate); of one class, or of all. 0 without requests.
-double prefix_hit_rate(const Metrics& metrics, std::optional<std::uint16_t> of_class = {});
+std::optional<double> prefix_hit_rate(const Metrics& metrics, std::optional<std::uint16_t> of_class = {});
 
 /// What was done in the seconds that a run's statistics are of: in all of it, or in the measured part.
 struct RunRates {

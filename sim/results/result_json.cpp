@@ -78,7 +78,8 @@ Json classes_json(const RunResult& r) {
       output += q.output_tokens;
     }
     j.update({{"input_tokens", input}, {"output_tokens", output}});
-    if (r.counted.prefixes) j["prefix_hit_rate"] = prefix_hit_rate(r.metrics, of_class);
+    if (const auto rate = prefix_hit_rate(r.metrics, of_class); r.counted.prefixes && rate)
+      j["prefix_hit_rate"] = *rate;
     for (const Latency latency : kAllLatencies)
       j[kLatencyKeys[static_cast<std::size_t>(latency)]] = summary_json(latencies.of(latency));
     all.push_back(j);
@@ -286,7 +287,8 @@ Json result_json(const RunResult& r) {
   if (!r.runtime.empty()) j["runtime"] = r.runtime;
   j["routing_source"] = r.routing;
   j["metrics"] = metrics_json(r.metrics);
-  if (r.counted.prefixes) j["metrics"]["prefix_hit_rate"] = prefix_hit_rate(r.metrics);
+  if (const auto rate = prefix_hit_rate(r.metrics); r.counted.prefixes && rate)
+    j["metrics"]["prefix_hit_rate"] = *rate;
   if (!r.cluster.servers.empty()) add_request_counts(r.cluster, j["metrics"]);
   if (!r.metrics.measured.whole) j["measured"] = measured_json(r.metrics);
   if (!r.classes.empty()) j["classes"] = classes_json(r);

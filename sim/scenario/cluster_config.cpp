@@ -136,6 +136,10 @@ void read_log(const YamlMap& map, const std::string& base, Problems& problems, S
     if (map.has(key)) map.fail(key, "'" + std::string(key) + "' is the request log's to say");
   try {
     load.log = read_request_log(load.request_log);
+    if (shares_tokens(load.log))
+      map.fail("request_log",
+               "has prompts with beginnings in common, which a cluster's servers do not look for; expected a "
+               "log of arrival_s, prompt_tokens and output_tokens alone");
   } catch (const InputError& error) {
     for (const Problem& problem : error.problems()) problems.add(problem);
   }

@@ -250,7 +250,7 @@ bool shares_prefixes(const WorkloadConfig& w) {
 }
 
 bool says_arrivals(const WorkloadConfig& w) {
-  return w.arrivals_per_s > 0 || w.closed_loop || !w.log.empty();
+  return w.arrivals_per_s > 0 || w.closed_loop || !w.log.empty() || has_conversations(w);
 }
 
 double rate_of_log(const std::vector<RequestRecord>& log) {

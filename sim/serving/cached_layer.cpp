@@ -1,5 +1,7 @@
 // One layer of the cached stage: its dense part, who is used, where they are, the graph that makes them ready
 // and runs them, and what is to be remembered of that.
+#include <algorithm>
+
 #include "sim/engine/expert_mirror.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/cached_stage.hpp"
@@ -14,7 +16,7 @@ using engine::OpIndex;
 void CachedStage::add_kernel(LabelledGraph& out, engine::ResourceId stream, const KernelTime& time,
                              OpKind kind) const {
   const OpIndex op = out.graph.add(out.graph.lane(stream), time.seconds);
-  const double kernel_s = time.seconds - timing_.dispatch().value();
+  const double kernel_s = std::max(0.0, time.seconds - timing_.dispatch().value());
   resources_.share(out.graph, op, resources_.computes_on_cpu, kernel_s, time.bytes);
   out.labels.push_back({kind});
   out.kernel = {time.bytes, time.flops, time.kernels};

@@ -36,7 +36,7 @@ struct Drafts {
   }
 };
 
-/// Of a scenario; of server number `server` of a cluster, whose requests are numbered by themselves.
+/// Of a scenario; of server number `server` of a cluster whose servers number their requests by themselves.
 Drafts drafts_of(const Scenario& scenario, std::uint32_t server = 0);
 
 }  // namespace moelab

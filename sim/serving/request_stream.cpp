@@ -77,7 +77,9 @@ void RequestStream::add_rows(const StepShare& share, const ServedRequest& reques
     left -= together;
     row = 0;
   }
-  const bool of_long_answer = !share.prompt && share.context > 0 && share.context % kReleasedTogether == 0;
+  // With drafts a share may go beyond a multiple.
+  const bool of_long_answer = !share.prompt && share.context >= kReleasedTogether &&
+                              share.context % kReleasedTogether <= drafts_.tokens;
   if (of_long_answer && request.pool_rows == 0 && pass.rows.back().first >= kReleasedTogether)
     trace_.release_rows(pass.rows.back().first - kReleasedTogether, pass.rows.back().first);
 }

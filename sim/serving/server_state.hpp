@@ -25,7 +25,7 @@ struct ServerState {
   /// From now on serves what `source` announces, in steps that `policy` forms of rows of `trace` and drafts;
   /// what it served before is forgotten. `source` and `trace` outlive the state.
   void serve(RequestSource& source, const RoutingTrace& trace, std::unique_ptr<BatchingPolicy> policy,
-             const Drafts& drafts = {}) {
+             Drafts drafts = {}) {  // a copy: they may be those of the stream that goes
     batching = std::move(policy);
     stream.emplace(source, trace, *batching, drafts);
   }

@@ -239,7 +239,8 @@ void WindowedStage::add_kernel(std::size_t gpu, const KernelTime& time, OpKind k
     const double streaming = time.bytes / timing_.gpu_bandwidth().value();
     graph.share(op, r.memory, std::min(streaming, time.seconds), time.bytes);
   }
-  if (r.cpu != engine::kNoCapacity) graph.share(op, r.cpu, time.seconds - timing_.dispatch().value());
+  if (r.cpu != engine::kNoCapacity)
+    graph.share(op, r.cpu, std::max(0.0, time.seconds - timing_.dispatch().value()));
   layer_.labels.push_back({kind});
   add_behind(gpu, op);
 }

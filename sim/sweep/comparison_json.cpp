@@ -35,7 +35,7 @@ Json json_of(const PolicyComparison& c, const ComparedBlock& block, const Compar
     if (cache.rank.best_rank) {
       json["behind_best_half_width_s"] = cache.rank.behind.half_width;
       json["ranks"] = {*cache.rank.best_rank, *cache.rank.worst_rank};
-      json["noise"] = cache.rank.rank > 1 && cache.rank.noise();
+      json["noise"] = cache.rank.place > 1 && cache.rank.noise();
     }
   }
   for (std::size_t i = 0; i < cache.by_seed.size(); ++i)

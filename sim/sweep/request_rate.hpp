@@ -59,10 +59,10 @@ std::string to_string(LoadVerdict verdict);
 /// are started than answered, by more than 5 % and than chance, three standard deviations of the two numbers.
 LoadVerdict verdict_of(const Backlog& backlog, std::optional<double> rate);
 inline constexpr double kStandingShare = 0.05;  // as CoDel's target is of its interval: 5 ms of 100 ms
-/// Of one run on several servers: unsettled where one of them is. Else saturated where servers to which a
-/// tenth of the requests came are (kSaturatedShare), whatever the others have to spare: what is offered to
-/// one is what came to it. Of many servers chance has some look so; a single one that few use counts only
-/// where it started fewer than came by more than two standard deviations of what came.
+/// Of one run on several servers: unsettled where one of them is. Else saturated where servers to which more
+/// than a tenth of the requests came are (kSaturatedShare), whatever the others have to spare: what is
+/// offered to one is what came to it. Of many servers chance has some look so; a single one that few use
+/// counts only where it started fewer than came by more than two standard deviations of what came.
 LoadVerdict verdict_of_servers(const std::vector<Backlog>& servers, std::optional<double> rate);
 inline constexpr double kSaturatedShare = 0.1;
 /// Of runs at the same rate with other seeds: unsettled where one of them is, steady where as many are as

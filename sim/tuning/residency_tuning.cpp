@@ -89,7 +89,8 @@ ResidencyTuning::ResidencyTuning(const Scenario& scenario, const SystemConfig& s
                                  const RoutingTrace& trace)
     : scenario_(scenario),
       at_once_(scenario),
-      requests_come_later_(scenario.workload.arrivals_per_s > 0 || scenario.workload.closed_loop),
+      requests_come_later_(scenario.workload.arrivals_per_s > 0 || scenario.workload.closed_loop ||
+                           has_conversations(scenario.workload)),
       system_(system),
       trace_(trace),
       experts_(stored_experts(scenario, system)) {
@@ -97,6 +98,8 @@ ResidencyTuning::ResidencyTuning(const Scenario& scenario, const SystemConfig& s
   at_once_.workload.arrivals_per_s = 0;
   at_once_.workload.closed_loop.reset();
   at_once_.workload.left_out = {};
+  for (RequestClass& of : at_once_.workload.mix)  // turns come one behind the other all the same
+    if (of.conversations) of.conversations->think_s = 0;
   for (RequestRecord& request : at_once_.workload.log) {
     requests_come_later_ = requests_come_later_ || request.arrival_s > 0;
     request.arrival_s = 0;

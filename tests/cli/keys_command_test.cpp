@@ -28,9 +28,9 @@ ProgramResult keys(std::vector<std::string> arguments) {
 const std::map<std::string, Json>& table() {
   static const std::map<std::string, Json> all = [] {
     std::map<std::string, Json> rows;
-    const ProgramResult all = keys({"scenario", "system", "device", "cluster", "model", "sweep", "runtime",
-                                    "law", "part", "--format", "json"});
-    for (const Json& row : Json::parse(all.out)) rows[row["key"]] = row;
+    const ProgramResult listed = keys({"scenario", "system", "device", "cluster", "model", "sweep", "runtime",
+                                       "law", "part", "--format", "json"});
+    for (const Json& row : Json::parse(listed.out)) rows[row["key"]] = row;
     return rows;
   }();
   return all;

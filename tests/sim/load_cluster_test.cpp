@@ -90,6 +90,13 @@ TEST_CASE("load on a cluster: users keep their shares of the rate, and requests 
   CHECK_FALSE(runs.offered(3));
   settings.requests = 0;
   CHECK(LoadRuns(settings).requests() == kLeastRequests);
+  // As long as each other: else the one that ends first would not be judged.
+  LoadSettings uneven =
+      alone("[" + users_of(1, 1.0, "requests: 60") + ", " + users_of(2, 0.1, "requests: 60") + "]");
+  uneven.requests = 440;
+  const LoadRuns by_rate(uneven);
+  CHECK(by_rate.scenario().cluster->loads[0].phases.front().requests == 400);
+  CHECK(by_rate.scenario().cluster->loads[1].phases.front().requests == 40);
 }
 
 TEST_CASE("load on a cluster: servers alone promise together what the one with the most users does",

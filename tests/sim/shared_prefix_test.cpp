@@ -74,8 +74,8 @@ TEST_CASE("a prefix that all prompts share is found by all but the first, in who
       CHECK(q.cached_tokens == (number == 0 ? 0 : found));
     }
     CHECK(with.counted.prefixes == (shared > 0));
-    CHECK(prefix_hit_rate(with.metrics) == Approx(39.0 * found / (40.0 * prompt)));
-    CHECK(prefix_hit_rate(without.metrics) == 0);
+    CHECK(prefix_hit_rate(with.metrics).value() == Approx(39.0 * found / (40.0 * prompt)));
+    CHECK(prefix_hit_rate(without.metrics) == std::optional(0.0));
     check_rows(with);
     check_rows(without);
     if (shared == 1200) CHECK(mean(with.metrics.ttft_s) < mean(without.metrics.ttft_s));
