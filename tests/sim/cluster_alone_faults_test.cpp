@@ -97,6 +97,10 @@ TEST_CASE("alone: whatever goes wrong when, every request is answered, or lost, 
                                      BytesPerSecond(kBandwidth * (0.1 + random.uniform()))});
       }
     }
+    if (seed % 3 == 0) {  // drafts live on when a server comes back
+      s.speculation.tokens = from(random, 1, 4);
+      s.speculation.acceptance = random.uniform();
+    }
     INFO("seed " << seed << ", " << s.systems.front().cache.name);
     if (!fits(s)) continue;
     ++ran;
