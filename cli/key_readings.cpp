@@ -148,7 +148,8 @@ constexpr std::string_view kSweepProbe =
     "1 "
     "GB}, executor: fast, where: workload.skew > 0}";
 
-/// Of probes that are of no system: all have been read by then.
+/// What probes of zipmoe-orin are read with that ask for no system's keys: its systems have been read by
+/// then.
 constexpr const char* kOneSystem = "[zipmoe]";
 
 std::vector<std::pair<std::string, std::string>> probe_settings(const KeyProbe& probe) {

@@ -64,7 +64,7 @@ inline constexpr double kStandingShare = 0.05;  // as CoDel's target is of its i
 /// offered to one is what came to it. Of many servers chance has some look so; a single one that few use
 /// counts only where it started fewer than came by more than two standard deviations of what came.
 LoadVerdict verdict_of_servers(const std::vector<Backlog>& servers, std::optional<double> rate);
-inline constexpr double kSaturatedShare = 0.1;
+inline constexpr double kSaturatedShare = 0.1;  // a choice, as the two deviations are: measured by nothing
 /// Of runs at the same rate with other seeds: unsettled where one of them is, steady where as many are as
 /// decide (seeds_that_decide).
 LoadVerdict verdict_of_seeds(const std::vector<LoadVerdict>& runs);
