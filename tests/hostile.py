@@ -23,7 +23,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from hostile_inputs import KINDS, Seeds  # noqa: E402
 from hostile_mutations import hostile_value, mutated  # noqa: E402
 
-SECONDS = 20  # of a case; the seeds take a tenth of one
+SECONDS = 20  # of processor time of a case; the seeds take a tenth of one
+WALL_SECONDS = 6 * SECONDS  # of one that waits, or shares the machine with other programs
 MEMORY = 2 << 30  # bytes of address space, or with sanitizers of resident memory
 FILE_SIZE = 256 << 20
 MOST_SAVED = 3  # findings of one kind and reason
@@ -55,17 +56,18 @@ class Runner:
     def limit(self):
         if not self.sanitized:
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_SIZE, FILE_SIZE))
 
-    def __call__(self, arguments, folder, stdin=b"", seconds=SECONDS):
+    def __call__(self, arguments, folder, stdin=b"", seconds=WALL_SECONDS):
         """(status, output, errors); the status is "hang" where time ran out, negative where a signal ended it."""
         process = subprocess.Popen([self.program, *arguments], cwd=folder, env=self.environment,
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    preexec_fn=self.limit, start_new_session=True)
         try:
             out, err = process.communicate(stdin, timeout=seconds)
-            return process.returncode, out, err
+            return "hang" if process.returncode == -signal.SIGXCPU else process.returncode, out, err
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
@@ -127,7 +129,7 @@ class Case:
         status, out, err = runner(self.arguments, folder, self.stdin)
         report = REPORT.search(out + err)
         if status == "hang":
-            return f"hangs for {SECONDS} s"
+            return f"hangs: {SECONDS} s of processor time, or {WALL_SECONDS} s"
         if report and (status not in (0, 1, 2) or b"Sanitizer" in report.group() or b"runtime" in report.group()):
             return re.sub(r"==\d+==|0x[0-9a-f]+|\d+", "N", report.group().decode(errors="replace"))[:120]
         if status not in (0, 1, 2):

@@ -304,7 +304,7 @@ class Seeds:
         self.check()
 
     def make(self, name, command, written=None):
-        status, _, err = self.runner(command, self.folder, seconds=60)
+        status, _, err = self.runner(command, self.folder)
         if status != 0:
             raise SystemExit(f"moelab {' '.join(command)}: {err.decode(errors='replace')}")
         self.all[name] = (self.folder / (written or name)).read_bytes()
@@ -327,7 +327,7 @@ class Seeds:
     def check_one(self, arguments):
         for name in ("out.st", "out.csv", "out.html", "new.db", "repaired.db"):
             pathlib.Path(self.folder, name).unlink(missing_ok=True)
-        status, _, err = self.runner(arguments, self.folder, seconds=60)
+        status, _, err = self.runner(arguments, self.folder)
         if status != 0:
             raise SystemExit(f"moelab {' '.join(arguments)} ends with {status}: {err.decode(errors='replace')[:300]}")
 
