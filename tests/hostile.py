@@ -28,6 +28,7 @@ WALL_SECONDS = 6 * SECONDS  # of one that waits, or shares the machine with othe
 MEMORY = 2 << 30  # bytes of address space, or with sanitizers of resident memory
 FILE_SIZE = 256 << 20
 MOST_SAVED = 3  # findings of one kind and reason
+SAY_EVERY = 60  # seconds
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CONTROL = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
 REPORT = re.compile(rb"(Sanitizer|runtime error:|SUMMARY: |Assertion|terminate called|invariant)[^\n]*")
@@ -182,7 +183,7 @@ class Campaign:
 
     def run(self):
         end = time.monotonic() + 60 * self.options.minutes
-        number, waiting = self.options.first, {}
+        number, waiting, said = self.options.first, {}, time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
             while waiting or time.monotonic() < end:
                 while len(waiting) < 2 * self.options.jobs and time.monotonic() < end:
@@ -191,6 +192,10 @@ class Campaign:
                 done, _ = concurrent.futures.wait(waiting, return_when=concurrent.futures.FIRST_COMPLETED)
                 for future in done:
                     self.take(waiting.pop(future), *future.result())
+                if time.monotonic() > said + SAY_EVERY:
+                    said = time.monotonic()
+                    print(f"{sum(self.counts.values())} cases, {sum(self.findings.values())} findings, "
+                          f"{max(0, (end - said) / 60):.0f} minutes left", file=sys.stderr, flush=True)
         return number
 
     def summary(self, number):
