@@ -119,6 +119,7 @@ void load(LoadArguments options) {
       line.show(what + ": " + std::to_string(done) + " of " + std::to_string(all) + " runs");
     };
   };
+  runs.settle(progress_of("how long runs have to be"));
   LoadReport report;
   report.runs = &runs;
   report.tolerance = options.tolerance;

@@ -170,7 +170,7 @@ std::string legend(const LoadReport& r) {
       where +
       "a queue stood through the second half of the time in which requests came, and fewer were "
       "started there than are offered in that time, or what is under way piles up; with most seeds\n"
-      "unsettled: half of the requests stay for more than a quarter of the time in which requests came\n";
+      "unsettled: half of the requests stay for more than an eighth of the time in which requests came\n";
   if (!r.found.empty())
     text += "best: of these rates the highest at which most seeds keep up" +
             std::string(has_level(r) ? " and every seed meets the level" : "") +
@@ -188,7 +188,7 @@ std::string notes(const LoadReport& r) {
   for (const LoadPoint& point : r.points)
     if (point.verdict == LoadVerdict::unsettled && point.samples.front().refusal.empty())
       text += "note: " + name_of(r, point.system) + " at " + rate_text(point.rate) +
-              ": half of the requests stay longer than a quarter of the time in which all came: nothing is "
+              ": half of the requests stay longer than an eighth of the time in which all came: nothing is "
               "known of a steady state; more requests (--requests) or a lower rate would tell\n";
   return text;
 }

@@ -31,8 +31,6 @@ LoadPoint load_point(const LoadRuns& runs, const LevelRule& rule, std::size_t sy
 std::optional<double> mean_over_seeds(const LoadPoint& point,
                                       const std::function<std::optional<double>(const LoadSample&)>& value);
 
-using LoadProgress = std::function<void(std::size_t done, std::size_t all)>;
-
 /// Each system at its rates, by system and rate, each pair once.
 std::vector<LoadPoint> load_curve(LoadRuns& runs, const LevelRule& rule,
                                   std::vector<std::vector<double>> rates_by_system,

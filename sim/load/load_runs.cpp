@@ -166,8 +166,14 @@ Scenario load_as_read(const LoadSettings& asked) {
 }
 
 LoadRuns::LoadRuns(LoadSettings settings) : settings_(std::move(settings)) {
+  draw();
+}
+
+void LoadRuns::draw() {
   const Scenario as_read = load_as_read(settings_);
   check_askable(as_read, settings_);
+  seeds_.clear();
+  known_.clear();
   for (std::uint64_t i = 0; i < settings_.seeds; ++i)
     seeds_.push_back(std::make_unique<Seed>(load_at_rate(settings_, as_read, as_read.seed + i)));
 }
@@ -213,8 +219,25 @@ LoadSample LoadRuns::one(const LoadAsk& ask) const {
   return sample;
 }
 
-std::vector<LoadSample> LoadRuns::run(const std::vector<LoadAsk>& asks,
-                                      const std::function<void(std::size_t, std::size_t)>& progress) {
+void LoadRuns::settle(const LoadProgress& progress) {
+  const Scenario& s = scenario();
+  const bool own = s.cluster ? plays_logs(*s.cluster) : !s.workload.log.empty() || !s.workload.trace_file.empty();
+  if (own || settings_.requests > 0) return;
+  std::vector<LoadAsk> asks;
+  for (std::size_t system = 0; system < systems(); ++system) asks.push_back({system, kAtOnce, 0});
+  double in_service = 0;
+  for (const LoadSample& sample : run(asks, progress)) {
+    double residence_s = 0;
+    for (const Backlog& b : sample.backlogs) residence_s = std::max(residence_s, b.residence_s);
+    in_service = std::max(in_service, sample.answered_per_s() * residence_s);
+  }
+  const std::uint64_t needed = requests_to_settle(in_service);
+  if (needed <= requests()) return;
+  settings_.requests = needed;
+  draw();
+}
+
+std::vector<LoadSample> LoadRuns::run(const std::vector<LoadAsk>& asks, const LoadProgress& progress) {
   std::vector<LoadAsk> wanted;
   for (const LoadAsk& ask : asks)
     if (!known_.contains(ask) && std::ranges::find(wanted, ask) == wanted.end()) wanted.push_back(ask);

@@ -27,8 +27,8 @@ struct LoadSettings {
   std::vector<std::pair<std::string, std::string>> settings;  // as `moelab run --set`
   std::vector<std::string> only;                              // systems; empty: all
   ExecutorKind executor = ExecutorKind::fast;
-  /// Of a run; 0: as the scenario says, kLeastRequests where it draws fewer. Of a cluster, of all users, by
-  /// their rates; each phase keeps its share of its server's, one at least.
+  /// Of a run; 0: as the scenario says, where it draws fewer kLeastRequests, or what settle() finds. Of a
+  /// cluster, of all users, by their rates; each phase keeps its share of its server's, one at least.
   std::uint64_t requests = 0;
   std::uint64_t seeds = 1;  // from the scenario's on
   std::size_t jobs = 1;     // processes at a time
@@ -46,6 +46,8 @@ struct LoadAsk {
   std::size_t seed = 0;
   auto operator<=>(const LoadAsk&) const = default;
 };
+
+using LoadProgress = std::function<void(std::size_t done, std::size_t all)>;
 
 class LoadRuns {
  public:
@@ -66,14 +68,19 @@ class LoadRuns {
   std::optional<double> offered(double rate) const;
   const ServiceLevel& level() const { return settings_.level; }
 
+  /// Makes runs long enough for a steady state at any rate that the systems can take (requests_to_settle), by
+  /// what each has in service when all requests are there at once; for that each runs once. Nothing where
+  /// a number of requests was asked for, or a log or a trace has its own. Throws as run() does.
+  void settle(const LoadProgress& progress);
+
   /// Samples in the order of `asks`. Each is run once in the life of this object. `progress` hears how many
   /// of those that are to be run have ended. Throws InputError where a run fails otherwise than for want of
   /// memory.
-  std::vector<LoadSample> run(const std::vector<LoadAsk>& asks,
-                              const std::function<void(std::size_t done, std::size_t all)>& progress);
+  std::vector<LoadSample> run(const std::vector<LoadAsk>& asks, const LoadProgress& progress);
 
  private:
   struct Seed;
+  void draw();
   LoadSample one(const LoadAsk& ask) const;
 
   LoadSettings settings_;

@@ -17,6 +17,11 @@ std::optional<std::uint64_t> requests_at_rate(const WorkloadConfig& as_read, std
   return std::nullopt;
 }
 
+std::uint64_t requests_to_settle(double in_service) {
+  const double both_halves = 2 * kResidences * in_service;
+  return std::max<std::uint64_t>(kLeastRequests, static_cast<std::uint64_t>(std::ceil(both_halves)));
+}
+
 std::optional<double> offered_rate(const WorkloadConfig& w, double drawn_at) {
   if (!w.log.empty() || !w.trace_file.empty()) return std::nullopt;
   return drawn_at;
@@ -27,6 +32,8 @@ std::size_t seeds_that_decide(std::size_t seeds) {
 }
 
 namespace {
+
+constexpr double kLeastResidences = 4;  // a choice; kResidences is more
 
 /// The time in which the measured ones came, in s; the first after the last: there are none.
 struct Arrivals {
@@ -70,7 +77,7 @@ Backlog backlog_at(const std::vector<RequestTimes>& requests, const Arrivals& ar
 
 /// `missing`: started fewer than offered, at least; above that a standing queue is no chance.
 LoadVerdict verdict(const Backlog& b, double offered, double missing) {
-  if (b.residence_s > b.half_s / 2) return LoadVerdict::unsettled;
+  if (b.residence_s > b.half_s / kLeastResidences) return LoadVerdict::unsettled;
   const bool none_answered = b.least_wait_s < 0 && b.came > 0;
   const bool stood = none_answered || b.least_wait_s > kStandingShare * b.residence_s;
   const auto started = static_cast<double>(b.started);

@@ -15,7 +15,14 @@ namespace moelab {
 struct WorkloadConfig;
 
 /// Of a run of drawn requests: of fewer, half of which come in the second half, chance decides too much.
-inline constexpr std::uint32_t kLeastRequests = 1000;
+inline constexpr std::uint32_t kLeastRequests = 2000;
+
+/// What requests stay for, so many times, is what the second half of a run is to last: fewer, and a run near
+/// the highest rate ends before it has met what more requests would.
+inline constexpr double kResidences = 10;
+/// Requests of a run whose second half lasts kResidences, of a system that has `in_service` at once, on
+/// average, when it does what it can (Little: its rate times what they stay for). kLeastRequests at least.
+std::uint64_t requests_to_settle(double in_service);
 
 /// Runs at a rate, each with a seed of its own, where no other number is asked for.
 inline constexpr std::uint64_t kRateSeeds = 3;
@@ -50,7 +57,7 @@ std::vector<Backlog> backlogs_of(const std::vector<RequestTimes>& requests);
 enum class LoadVerdict : std::uint8_t { steady, saturated, unsettled };
 std::string to_string(LoadVerdict verdict);
 
-/// Of one run: unsettled where the median residence is more than half of the second half. Else saturated
+/// Of one run: unsettled where the second half does not last four median residences. Else saturated
 /// where a queue stood through all of the second half, so that what was started there is what the system can
 /// take, and that is less than what is offered: `rate` requests a second, or, of a log (no rate), as many as
 /// came. A queue stood where also the least wait is long (kStandingShare of the residence): of a system that
