@@ -26,6 +26,9 @@ constexpr std::array kConstants{
                       "bytes that a kernel for several tokens moves, by token and value of its hidden state"},
     Runtime::Constant{"step", &RuntimeCosts::step, ConstantUnit::seconds, 0, 1,
                       "one step: scheduling, sampling"},
+    Runtime::Constant{
+        "eager_layer", &RuntimeCosts::eager_layer, ConstantUnit::seconds, 0, 0.1,
+        "at least, a layer's attention where prompts run: the host launches its kernels one by one", true},
     Runtime::Constant{"dense_bandwidth", &RuntimeCosts::dense_bandwidth, ConstantUnit::share, 0.01, 1,
                       "of the GPU's bandwidth: attention, dense and shared matrices, head"},
     Runtime::Constant{"expert_bandwidth", &RuntimeCosts::expert_bandwidth, ConstantUnit::share, 0.01, 1,

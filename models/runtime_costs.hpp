@@ -11,6 +11,7 @@ struct RuntimeCosts {
   double slowdown = 1;  // of the GPU's kernels beside those that its constants describe: launches, arithmetic
   double launch = 0;    // one kernel for one token on the GPU, with what stands idle around it
   double launch_batched = 0;       // one for several tokens: runtimes replay graphs of kernels for one alone
+  double eager_layer = 0;          // at least, a layer's attention where prompts run: launched one by one
   double step = 0;                 // one step: scheduling, sampling
   double activation_bytes = 0;     // that a kernel for several tokens moves, by token and hidden value
   double dense_bandwidth = 1;      // of the GPU's memory: attention, dense and shared matrices, head

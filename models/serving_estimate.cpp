@@ -214,8 +214,12 @@ void ServingEstimate::add_layer(const Kind& kind, const Pass& pass, StepEstimate
   const double context = pass.prompt  ? attended_tokens(pass.context + 1, pass.tokens, window) / pass.tokens
                          : window > 0 ? std::min<double>(pass.context, window)
                                       : pass.context;
+  StepEstimate attention;
   add_work(attention_work(model_, layer, pass.tokens, context, pass.queries_per_read), pass.tokens, place,
-           out);
+           attention);
+  if (pass.prompt && place == Place::gpu)
+    attention.launches += std::max(0.0, runtime_.eager_layer - attention.total());
+  out += attention;
   add_work(dense_work(model_, layer, pass.tokens), pass.tokens, place, out);
   if (layer.feed_forward.kind == FeedForward::Kind::moe) add_experts(kind, place, pass, out);
   if (ranks() > 1 && place != Place::cpu)

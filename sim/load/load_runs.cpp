@@ -221,7 +221,8 @@ LoadSample LoadRuns::one(const LoadAsk& ask) const {
 
 void LoadRuns::settle(const LoadProgress& progress) {
   const Scenario& s = scenario();
-  const bool own = s.cluster ? plays_logs(*s.cluster) : !s.workload.log.empty() || !s.workload.trace_file.empty();
+  const bool own =
+      s.cluster ? plays_logs(*s.cluster) : !s.workload.log.empty() || !s.workload.trace_file.empty();
   if (own || settings_.requests > 0) return;
   std::vector<LoadAsk> asks;
   for (std::size_t system = 0; system < systems(); ++system) asks.push_back({system, kAtOnce, 0});

@@ -105,6 +105,8 @@ KernelTime DenseTimes::compute_dense(std::size_t kind) const {
   if (!timing_.device().software) return time(work += own);
   // Kernels of their own: what bounds one bounds not the other.
   KernelTime result = time(work);
+  if (prompt_tokens_ > 0 && !timing_.computes_on_cpu())
+    result.seconds = std::max(result.seconds, timing_.device().software->eager_layer);
   const Seconds rest = moe ? timing_.expert_launches(model_, layer.feed_forward, expert_tokens_)
                            : timing_.kernel(own, tokens_, model_.hidden);
   result.seconds += rest.value();

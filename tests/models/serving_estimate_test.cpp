@@ -140,6 +140,24 @@ TEST_CASE("estimate: launches, layers on the CPU and steps cost what they cost",
   CHECK(ServingEstimate(model, machine, r, {.cpu_expert_layers = 1}).decode(1, 5).handing_over == 100);
 }
 
+TEST_CASE("estimate: a prompt's layers wait for a host that launches their kernels one by one",
+          "[estimate]") {
+  const Architecture model = test::model_of_text(kTiny);
+  const MachineParts machine = desktop();
+  Runtime r = ideal();
+  const StepEstimate prompt = ServingEstimate(model, machine, r, {}).prompt(4);
+  r.eager_layer = 1;  // attention of four tokens takes microseconds
+  const StepEstimate waiting = ServingEstimate(model, machine, r, {}).prompt(4);
+  const Work attention = attention_work(model, model.layers[0], 4, 2.5);
+  const double reading = attention.weight_bytes.value() / 1008e9;
+  CHECK(waiting.total() == Approx(prompt.total() - reading - prompt.attention + 1).epsilon(1e-9));
+  CHECK(ServingEstimate(model, machine, r, {}).decode(1, 4).total() < 1e-3);  // by a graph
+  CHECK(ServingEstimate(model, machine, r, {.cpu_layers = 1}).prompt(4).total() <
+        1);  // the CPU launches nothing
+  r.eager_layer = 1e-9;
+  CHECK(ServingEstimate(model, machine, r, {}).prompt(4).total() == prompt.total());
+}
+
 TEST_CASE("estimate: a prompt's experts are copied or computed where they lie", "[estimate]") {
   const Architecture model = test::model_of_text(kTiny);
   const MachineParts machine = desktop();
