@@ -7,6 +7,7 @@
 #include <span>
 
 #include "cli/layer_table.hpp"
+#include "cli/load_classes.hpp"
 #include "cli/load_limits.hpp"
 #include "cli/load_values.hpp"
 #include "models/stored_weights.hpp"
@@ -220,6 +221,7 @@ std::string load_table(const LoadReport& r, TextForm form) {
   report.add_lines(load_answer(r));
   report.add_lines(title_of(r) + legend(r));
   report.add_table({rows});
+  if (const TextTable classes = load_class_table(r); classes.rows.size() > 1) report.add_table(classes);
   report.join_next();
   report.add_lines(notes(r));
   return report.text();

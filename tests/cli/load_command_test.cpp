@@ -95,6 +95,49 @@ TEST_CASE("load: the JSON names the class that a condition is of") {
   CHECK_FALSE(clauses[1].contains("class"));
 }
 
+TEST_CASE("load: each class has what run says of it, in each form") {
+  const test::ScratchFolder folder;
+  const std::string csv = (folder / "classes.csv").string(), out = (folder / "classes.json").string();
+  const std::vector<std::string> asked = {"--set", "workload.warm_up=0", "--set", "workload.cool_down=0",
+                                          "--set", "workload.batch=256"};
+  std::vector<std::string> load = {
+      "load",  "chat-and-code",      "--rates", "8", "--requests", "300", "--seeds", "2",
+      "--slo", "chat e2e p95 < 3 s", "--csv",   csv, "--out",      out};
+  load.insert(load.end(), asked.begin(), asked.end());
+  const ProgramResult r = run_program(MOELAB_PROGRAM, load);
+  CAPTURE(r.err);
+  REQUIRE(r.status == 0);
+  const json sample = json::parse(test::read_bytes(out))["systems"][0]["points"][0]["seeds"][0];
+  std::vector<std::string> alone = {"run",      "chat-and-code",
+                                    "--format", "json",
+                                    "--set",    "workload.requests=300",
+                                    "--set",    "workload.arrivals_per_s=8",
+                                    "--set",    "seed=" + sample["seed"].dump()};
+  alone.insert(alone.end(), asked.begin(), asked.end());
+  const json run = json::parse(run_program(MOELAB_PROGRAM, alone).out);
+  REQUIRE((sample["classes"].size() == 2 && run["classes"].size() == 2));
+  std::uint64_t met = 0, answered = 0;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const json &ours = sample["classes"][i], &its = run["classes"][i];
+    for (const char* key : {"name", "requests", "ttft_s", "tpot_s", "itl_s", "end_to_end_s", "queueing_s",
+                            "normalised_latency_s"})
+      CHECK(ours[key] == its[key]);
+    met += ours["met_requests"].get<std::uint64_t>();
+    answered += ours["answered"].get<std::uint64_t>();
+  }
+  CHECK(met == sample["met_requests"]);
+  CHECK(answered == sample["answered"]);
+  CHECK(sample["classes"][0]["met_share"] < 1);   // answers of a chat are long
+  CHECK(sample["classes"][1]["met_share"] == 1);  // the level says nothing of code
+  const std::vector<std::string> lines = lines_of(test::read_bytes(csv));
+  REQUIRE(lines.size() == 1 + 2 * 3);  // seeds; all requests, and two classes
+  CHECK(lines.front().starts_with("system,rate_per_s,verdict,seed,class,requests,"));
+  for (const std::string& line : lines)
+    CHECK(std::ranges::count(line, ',') == std::ranges::count(lines.front(), ','));
+  CHECK(contains(lines[2], ",chat," + sample["classes"][0]["requests"].dump() + ","));
+  CHECK(contains(r.out, "by class  requests/s  class  served/s  TTFT s p50"));
+}
+
 TEST_CASE("load: a sentence first, and no saturated point is the best") {
   const test::ScratchFolder folder;
   const std::string svg = (folder / "load.svg").string();
