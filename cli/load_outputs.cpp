@@ -12,6 +12,7 @@
 #include "cli/report/load_results.hpp"
 #include "models/json.hpp"
 #include "sim/results/request_file.hpp"
+#include "sim/results/token_cost_table.hpp"
 #include "sim/version.hpp"
 
 namespace moelab::cli {
@@ -97,6 +98,7 @@ Json sample_json(const LoadReport& r, const LoadSample& s, double rate, std::uin
   j["met_requests"] = level ? Json(s.met) : Json(nullptr);
   j["met_share"] = level ? Json(s.met_share()) : Json(nullptr);
   j["goodput_requests_per_s"] = level ? Json(s.goodput()) : Json(nullptr);
+  if (Json cost = token_cost_json(s.service, s.token_cost()); !cost.is_null()) j["service"] = std::move(cost);
   if (!s.classes.empty()) j["classes"] = class_samples_json(r, s);
   return j;
 }
@@ -213,15 +215,29 @@ bool has_classes(const LoadReport& r) {
   return has_classes(r.runs->scenario().workload);
 }
 
-std::string csv_header(bool classes) {
-  std::string line = "system,rate_per_s,verdict,seed," + std::string(classes ? "class," : "") +
+constexpr std::array<const char*, 7> kServiceKeys = {
+    "power_w",  "energy_j_per_output_token",      "energy_j_per_token",     "price_per_h",
+    "currency", "cost_per_million_output_tokens", "cost_per_million_tokens"};
+
+/// Whether of any run is known what its tokens take; else the columns are left out.
+bool has_service(const LoadReport& r) {
+  return std::ranges::any_of(r.points, [](const LoadPoint& point) {
+    return std::ranges::any_of(point.samples, [](const LoadSample& s) { return s.service.any(); });
+  });
+}
+
+std::string csv_header(const LoadReport& r) {
+  std::string line = "system,rate_per_s,verdict,seed," + std::string(has_classes(r) ? "class," : "") +
                      "requests,answered,throughput_requests_per_s,"
                      "throughput_tokens_per_s,throughput_input_tokens_per_s,wall_s,preemptions,"
                      "second_half_came,second_half_started,second_half_answered,second_half_seconds,"
                      "second_half_least_wait_s";
   for (const char* key : kLatencyKeys)
     for (const Statistic& statistic : kStatistics) line += std::string(",") + key + "_" + statistic.name;
-  return line + ",met_requests,met_share,goodput_requests_per_s,refusal\n";
+  line += ",met_requests,met_share,goodput_requests_per_s";
+  if (has_service(r))
+    for (const char* key : kServiceKeys) line += std::string(",") + key;
+  return line + ",refusal\n";
 }
 
 /// What is null in a sample's JSON, or not in it, is empty here.
@@ -244,7 +260,10 @@ std::string csv_line(const LoadReport& r, const LoadPoint& point, const Json& sa
     add(of("second_half").is_null() ? none : of("second_half")[key]);
   for (const char* key : kLatencyKeys)
     for (const Statistic& statistic : kStatistics) add(of(key).is_null() ? none : of(key)[statistic.name]);
-  for (const char* key : {"met_requests", "met_share", "goodput_requests_per_s", "refusal"}) add(of(key));
+  for (const char* key : {"met_requests", "met_share", "goodput_requests_per_s"}) add(of(key));
+  if (has_service(r))
+    for (const char* key : kServiceKeys) add(of("service").contains(key) ? of("service")[key] : none);
+  add(of("refusal"));
   return line + "\n";
 }
 
@@ -290,7 +309,7 @@ std::string load_json(const LoadReport& r) {
 }
 
 std::string load_csv(const LoadReport& r) {
-  std::string text = csv_header(has_classes(r));
+  std::string text = csv_header(r);
   for (const LoadPoint& point : r.points)
     for (std::size_t i = 0; i < point.samples.size(); ++i)
       text += csv_lines(r, point, sample_json(r, point.samples[i], point.rate, r.runs->scenario().seed + i));

@@ -429,6 +429,7 @@ Scenario read_scenario(const ConfigText& config,
   choose_machine(root, settings, document);
   read_budget(root, document.contains("machine"), s);
   read_parts(root, reading, s, document);
+  read_service_rates(root, s);
   if (reading.overrides) {
     reading.overrides->has("system");
     reading.overrides->done();

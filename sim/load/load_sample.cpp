@@ -11,8 +11,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Summary, mean, p50, p90, p95, p99)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Backlog, came, started, answered, least_wait_s, half_s, residence_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClassSample, requests, answered, met, good, latencies, known)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LoadSample, requests, answered, preemptions, wall_s, tokens_per_s,
-                                   input_tokens_per_s, latencies, known, classes, backlogs, met, good,
-                                   holding, level_values, cause, place, cause_share, refusal)
+                                   input_tokens_per_s, latencies, known, service, classes, backlogs, met,
+                                   good, holding, level_values, cause, place, cause_share, refusal)
 
 namespace {
 
@@ -50,6 +50,7 @@ LoadSample sample_of(const RunResult& r, const ServiceLevel& level) {
   s.answered = rates.answered;
   s.preemptions = totals.preemptions;
   s.wall_s = rates.seconds;
+  s.service = r.service;
   s.tokens_per_s = rates.a_second(rates.output_tokens);
   s.input_tokens_per_s = rates.a_second(rates.input_tokens);
   const RequestLatencies latencies = request_latencies(m);

@@ -44,6 +44,7 @@ struct LoadSample {
   double tokens_per_s = 0, input_tokens_per_s = 0;
   std::array<Summary, kLatencies> latencies{};
   std::array<bool, kLatencies> known{};  // some request has that latency
+  ServiceRates service;                  // of the run
   std::vector<ClassSample> classes;      // in the workload's order; empty: it has none
   std::vector<Backlog> backlogs;         // of each server that served some
   std::uint64_t met = 0;                 // measured requests that meet all limits of the level
@@ -58,6 +59,7 @@ struct LoadSample {
 
   /// 0 where no time passed.
   double a_second(std::uint64_t count) const { return wall_s > 0 ? static_cast<double>(count) / wall_s : 0; }
+  TokenCost token_cost() const { return moelab::token_cost(service, tokens_per_s, input_tokens_per_s); }
   double answered_per_s() const { return a_second(answered); }
   /// Of the requests answered a second: those that meet the level.
   double goodput() const { return a_second(good); }

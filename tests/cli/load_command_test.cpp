@@ -1,6 +1,8 @@
 // moelab load and run --requests: what they print, held against `moelab run`, and what they say to bad input.
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
+#include <cstdio>
 #include <map>
 #include <set>
 #include <sstream>
@@ -136,6 +138,60 @@ TEST_CASE("load: each class has what run says of it, in each form") {
     CHECK(std::ranges::count(line, ',') == std::ranges::count(lines.front(), ','));
   CHECK(contains(lines[2], ",chat," + sample["classes"][0]["requests"].dump() + ","));
   CHECK(contains(r.out, "by class  requests/s  class  served/s  TTFT s p50"));
+}
+
+// 700 W of an H100 by its data sheet, times 0.57; 3.6 USD/h are 0.001 USD a second.
+TEST_CASE("load: what a token takes is power and price over the tokens a second, in each form") {
+  const test::ScratchFolder folder;
+  const std::string csv = (folder / "cost.csv").string(), out = (folder / "cost.json").string();
+  const ProgramResult r =
+      run_program(MOELAB_PROGRAM, {"load", "chat-and-code", "--rates", "8", "--requests", "300", "--seeds",
+                                   "2", "--set", "price=3.6 USD/h", "--csv", csv, "--out", out});
+  CAPTURE(r.err);
+  REQUIRE(r.status == 0);
+  const json result = json::parse(test::read_bytes(out));
+  double joules = 0, money = 0;
+  for (const json& seed : result["systems"][0]["points"][0]["seeds"]) {
+    const json& service = seed["service"];
+    const double of_output = seed["throughput_tokens_per_s"],
+                 of_input = seed["throughput_input_tokens_per_s"];
+    CHECK(service["power_w"].get<double>() == Approx(399));
+    CHECK(service["power_from"] == "rated power");
+    CHECK(service["energy_j_per_output_token"].get<double>() == Approx(399 / of_output));
+    CHECK(service["energy_j_per_token"].get<double>() == Approx(399 / (of_output + of_input)));
+    CHECK(service["cost_per_million_output_tokens"].get<double>() == Approx(1000 / of_output));
+    CHECK(service["cost_per_million_tokens"].get<double>() == Approx(1000 / (of_output + of_input)));
+    CHECK(service["currency"] == "USD");
+    joules += service["energy_j_per_output_token"].get<double>() / 2;
+    money += service["cost_per_million_output_tokens"].get<double>() / 2;
+  }
+  std::array<char, 80> due{};
+  std::snprintf(due.data(), due.size(), "; %.3f kWh (estimate) and %.2f USD a million output tokens",
+                joules / 3.6, money);
+  CHECK(contains(result["answer"]["text"].get<std::string>(), due.data()));
+  const std::vector<std::string> lines = lines_of(test::read_bytes(csv));
+  CHECK(contains(lines.front(), ",goodput_requests_per_s,power_w,energy_j_per_output_token,"));
+  for (const std::string& line : lines)
+    CHECK(std::ranges::count(line, ',') == std::ranges::count(lines.front(), ','));
+}
+
+TEST_CASE("load: of what is found the sentence says what a token takes") {
+  const ProgramResult r = run_program(
+      MOELAB_PROGRAM, {"load", "chat-and-code", "--find", "--requests", "300", "--seeds", "1", "--tolerance",
+                       "0.2", "--slo", "ttft p95 < 1 s", "--set", "price=3.6 EUR/h", "--set", "power=1 kW"});
+  CAPTURE(r.out, r.err);
+  REQUIRE(r.status == 0);
+  const std::string first = lines_of(r.out).front();
+  CHECK(contains(first, " kWh and "));
+  CHECK(contains(first, " EUR a million output tokens"));
+}
+
+TEST_CASE("load: what a token takes is absent where neither power nor price is known") {
+  const ProgramResult r = small_load({"--rates", "1", "--format", "json"});
+  REQUIRE(r.status == 0);
+  for (const json& seed : json::parse(r.out)["systems"][0]["points"][0]["seeds"])
+    CHECK_FALSE(seed.contains("service"));
+  CHECK_FALSE(contains(small_load({"--rates", "1"}).out, "a token takes"));
 }
 
 TEST_CASE("load: a sentence first, and no saturated point is the best") {
