@@ -121,6 +121,8 @@ Json found_json(const LoadReport& r, const HighestRate& found) {
                                   std::pair("low_per_s", found.low()), std::pair("high_per_s", found.high())})
     j[key] = found.by_seed.empty() ? Json(nullptr) : Json(rate);
   j["limit"] = limit_json(limit_of(r, found));
+  if (const LoadSample* const at = found.at_median(); at != nullptr && at->service.any())
+    j["service"] = token_cost_json(at->service, at->token_cost());
   return j;
 }
 

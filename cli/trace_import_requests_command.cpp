@@ -66,10 +66,10 @@ void check_used(const CLI::App& command, RequestLogKind kind) {
 
 /// What the file did not say.
 void print_made_up(const ShareGptImport& how, std::uint64_t conversations) {
-  std::cout << "of " << conversations << " conversations; a token is taken to be "
-            << shortest_text(how.characters_per_token) << " characters\n"
-            << "arrivals are made up: " << shortest_text(how.conversations_per_s)
-            << " conversations begin a second, turns come " << shortest_text(how.turn_gap_s)
+  std::cout << "of " << conversations << (conversations == 1 ? " conversation" : " conversations")
+            << "; a token is taken to be " << shortest_text(how.characters_per_token) << " characters\n"
+            << "arrivals are made up: conversations begin at " << shortest_text(how.conversations_per_s)
+            << " a second, turns come " << shortest_text(how.turn_gap_s)
             << " s apart; a workload's 'rate' stretches both\n";
 }
 

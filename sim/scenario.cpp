@@ -19,6 +19,7 @@
 #include "sim/scenario/system_fit.hpp"
 #include "sim/scenario/trace_fit.hpp"
 #include "sim/scenario_overrides.hpp"
+#include "sim/service_rates.hpp"
 #include "traces/law/model_law.hpp"
 
 namespace moelab {

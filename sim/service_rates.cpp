@@ -88,7 +88,7 @@ std::optional<Price> price_of(const Scenario& s) {
 }
 
 ServiceRates service_rates(const Scenario& s, const Metrics& metrics) {
-  ServiceRates rates{.watts = s.watts, .price = price_of(s)};
+  ServiceRates rates{.watts = s.watts, .estimated = false, .price = price_of(s)};
   if (rates.watts) return rates;
   rates.watts = estimated_watts(s, metrics);
   rates.estimated = rates.watts.has_value();

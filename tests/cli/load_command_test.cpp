@@ -176,14 +176,22 @@ TEST_CASE("load: what a token takes is power and price over the tokens a second,
 }
 
 TEST_CASE("load: of what is found the sentence says what a token takes") {
-  const ProgramResult r = run_program(
-      MOELAB_PROGRAM, {"load", "chat-and-code", "--find", "--requests", "300", "--seeds", "1", "--tolerance",
-                       "0.2", "--slo", "ttft p95 < 1 s", "--set", "price=3.6 EUR/h", "--set", "power=1 kW"});
+  const test::ScratchFolder folder;
+  const std::string out = (folder / "found.json").string();
+  const ProgramResult r =
+      run_program(MOELAB_PROGRAM, {"load", "chat-and-code", "--find", "--requests", "300", "--seeds", "1",
+                                   "--tolerance", "0.2", "--slo", "ttft p95 < 1 s", "--set",
+                                   "price=3.6 EUR/h", "--set", "power=1 kW", "--out", out});
   CAPTURE(r.out, r.err);
   REQUIRE(r.status == 0);
   const std::string first = lines_of(r.out).front();
   CHECK(contains(first, " kWh and "));
   CHECK(contains(first, " EUR a million output tokens"));
+  const json service = json::parse(test::read_bytes(out))["systems"][0]["highest_rate"]["service"];
+  // By the same tokens: 1000 J and 0.001 EUR a second.
+  CHECK(service["cost_per_million_output_tokens"].get<double>() ==
+        Approx(service["energy_j_per_output_token"].get<double>()));
+  CHECK(service["power_from"] == "scenario");
 }
 
 TEST_CASE("load: what a token takes is absent where neither power nor price is known") {

@@ -47,7 +47,7 @@ TEST_CASE("a token's cost: by hand") {
 TEST_CASE("a token's cost: absent, not 0, where it is not known") {
   const TokenCost unknown = token_cost({}, 100, 900);
   CHECK_FALSE((unknown.joules_out || unknown.joules_all || unknown.money_out || unknown.money_all));
-  const TokenCost no_price = token_cost({.watts = 1}, 100, 900);
+  const TokenCost no_price = token_cost({.watts = 1, .price = {}}, 100, 900);
   CHECK((no_price.joules_out && !no_price.money_out));
   const TokenCost no_token = token_cost({.watts = 1, .price = Price{1, "EUR"}}, 0, 0);
   CHECK_FALSE((no_token.joules_out || no_token.joules_all || no_token.money_out || no_token.money_all));
@@ -130,7 +130,7 @@ TEST_CASE("service rates: what is wrong is said where it stands") {
 TEST_CASE("service rates: between processes they stay what they are") {
   RunResult r;
   for (const ServiceRates& rates :
-       {ServiceRates{}, ServiceRates{.watts = 0.1, .estimated = true},
+       {ServiceRates{}, ServiceRates{.watts = 0.1, .estimated = true, .price = {}},
         ServiceRates{.watts = 399, .estimated = false, .price = Price{2.5, "EUR"}}}) {
     r.service = rates;
     const ServiceRates back = unpack_result(pack_result(r)).service;

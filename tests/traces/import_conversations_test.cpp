@@ -138,6 +138,12 @@ TEST_CASE("sharegpt: what is wrong is said with its line and what was found") {
   CHECK_THAT(refusal("[{\"x\": " + std::string(100, '[')), Contains("nested deeper than 64 levels"));
 }
 
+TEST_CASE("sharegpt: a text that does not end is refused before it fills the memory", "[long]") {
+  CHECK_THAT(refusal("[{\"conversations\": [{\"from\": \"human\", \"value\": \"" +
+                     std::string((std::size_t{64} << 20) + 100, 'a')),
+             Contains("a text of more than 64 MiB"));
+}
+
 /// Straight from the definition, a conversation at a time.
 Records naive_requests(const std::vector<Conversation>& conversations, const ShareGptImport& how) {
   struct Made {
