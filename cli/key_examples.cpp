@@ -23,6 +23,8 @@ scenario.policy_libraries [libmy-cache.so]
 scenario.machine {gpu: rtx-4090-24gb, cpu: i9-14900K, memory: ddr5-6000 x 2}
 scenario.machine.gpu rtx-4090-24gb
 scenario.machine.gpus 2
+scenario.power 5.6 kW
+scenario.price 2.5 USD/h
 scenario.machine.cpu i9-14900K
 scenario.machine.sockets 2
 scenario.machine.memory ddr5-6000 x 2

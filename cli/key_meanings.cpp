@@ -30,6 +30,8 @@ scenario.tensor_parallel GPUs that share each layer
 scenario.data_parallel GPUs of which each has requests of its own and all but the experts to itself
 scenario.expert_parallel true: each of the GPUs has whole experts, not a slice of each
 scenario.budget memory for weights, KV cache and expert cache; of several GPUs, of each. With `machine` it may be left out: all there is
+scenario.power what all that serves draws while it does, as measured: 5.6 kW. Without it, estimated from the rated power of `machine`
+scenario.price what all that serves is rented for: 2.5 USD/h; or each GPU: 2.5 USD/GPU/h
 scenario.systems what is compared: names (`moelab systems`), files, or systems themselves (`moelab keys system`)
 scenario.policy_libraries files with policies of your own, which its systems may name (policies/README.md); their code runs as the scenario is read
 scenario.overrides changes to what the scenario names: overrides.model, overrides.device, and overrides.system of every system
@@ -462,7 +464,7 @@ part.gpus[].byte_products the same of 8-bit values, as a multiple; absent: its g
 part.gpus[].link what it hangs on; of those that work in the host's memory: none
 part.gpus[].peer_link one way to the other GPUs of its board (NVLink), of which sums over them are made; absent: over link
 part.gpus[].unified true: it works in the host's memory
-part.gpus[].power of the board, in watts
+part.gpus[].power of the board, as rated (TDP); what serving draws of it is estimated from it
 part.gpus[].source data sheet that has the row
 part.cpus[].name what `machine.cpu` calls it
 part.cpus[].title its name in full
@@ -477,6 +479,7 @@ part.cpus[].memory the fastest that it takes
 part.cpus[].channels of a socket, 64 bits each
 part.cpus[].sockets how many of it work together at most
 part.cpus[].bandwidth of memory that is soldered to it
+part.cpus[].power of a socket, as rated (TDP): what is drawn where it computes experts
 part.cpus[].source data sheet that has the row
 part.ssds[].name what `machine.ssd` calls it
 part.ssds[].title its name in full

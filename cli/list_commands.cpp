@@ -184,26 +184,32 @@ bool is_asked(const ListOptions& options, const std::string& kind, const std::st
   refuse_words(options, "part", "parts", known);
 }
 
+/// "700 W"; "-" where the data sheet does not say.
+std::string rated_power(double watts) {
+  return watts > 0 ? shortest_text(watts) + " W" : "-";
+}
+
 void list_parts(const ListOptions& options) {
   Json all{{"gpus", Json::array()}, {"cpus", Json::array()}, {"ssds", Json::array()}};
-  std::vector<std::vector<std::string>> gpus{{"GPU", "memory", "bandwidth", "16-bit peak", "link"}};
+  std::vector<std::vector<std::string>> gpus{{"GPU", "memory", "bandwidth", "16-bit peak", "power", "link"}};
   for (const GpuPart& p : gpu_parts()) {
     if (!is_asked(options, "gpus", p.name, p.title)) continue;
     gpus.push_back({p.name, p.unified() ? "the host's" : to_string(p.memory), to_string(p.bandwidth),
-                    to_string(p.peak), p.unified() ? "-" : p.link});
+                    to_string(p.peak), rated_power(p.watts), p.unified() ? "-" : p.link});
     all["gpus"].push_back({{"name", p.name},
                            {"title", p.title},
                            {"memory", p.memory.value()},
                            {"bandwidth", p.bandwidth.value()},
                            {"peak", p.peak.value()},
                            {"link", p.link},
+                           {"power_w", p.watts > 0 ? Json(p.watts) : Json(nullptr)},
                            {"source", p.source}});
   }
-  std::vector<std::vector<std::string>> cpus{{"CPU", "cores", "FP32 peak", "memory", "channels"}};
+  std::vector<std::vector<std::string>> cpus{{"CPU", "cores", "FP32 peak", "power", "memory", "channels"}};
   for (const CpuPart& p : cpu_parts()) {
     if (!is_asked(options, "cpus", p.name, p.title)) continue;
-    cpus.push_back({p.name, std::to_string(p.cores + p.efficiency_cores), to_string(p.peak()), p.memory,
-                    std::to_string(p.channels)});
+    cpus.push_back({p.name, std::to_string(p.cores + p.efficiency_cores), to_string(p.peak()),
+                    rated_power(p.watts), p.memory, std::to_string(p.channels)});
     all["cpus"].push_back({{"name", p.name},
                            {"title", p.title},
                            {"cores", p.cores},
@@ -211,6 +217,7 @@ void list_parts(const ListOptions& options) {
                            {"peak", p.peak().value()},
                            {"memory", p.memory},
                            {"channels", p.channels},
+                           {"power_w", p.watts > 0 ? Json(p.watts) : Json(nullptr)},
                            {"source", p.source}});
   }
   std::vector<std::vector<std::string>> ssds{{"SSD", "read", "latency"}};

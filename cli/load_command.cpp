@@ -207,8 +207,10 @@ void add_load(CLI::App& program) {
       ->add_option("--out", options->out,
                    "Write all results to this file as JSON, which 'moelab report' draws the curves of")
       ->check(names_a_file);
-  command->add_option("--csv", options->csv,
-                      "Write a line for each system, rate and seed to this file, all in SI units");
+  command->add_option(
+      "--csv", options->csv,
+      "Write a line for each system, rate and seed, and each class of requests, to this file, "
+      "all in SI units");
   add_plot(*command, options->plot, "SVG file to draw TTFT, TPOT and what was served over the rate into");
   add_text_format(*command, options->format);
   add_policy_library(*command);

@@ -12,6 +12,7 @@
 #include "cli/report/load_results.hpp"
 #include "models/json.hpp"
 #include "sim/results/request_file.hpp"
+#include "sim/results/token_cost_table.hpp"
 #include "sim/version.hpp"
 
 namespace moelab::cli {
@@ -50,6 +51,36 @@ Json backlog_json(const std::vector<Backlog>& servers) {
           {"least_wait_s", all.least_wait_s < 0 ? Json(nullptr) : Json(all.least_wait_s)}};
 }
 
+template <class Sample>
+void add_latencies(const Sample& s, Json& j) {
+  for (const Latency latency : kAllLatencies) {
+    Json& summary = j[kLatencyKeys[static_cast<std::size_t>(latency)]];
+    for (const Statistic& statistic : kStatistics)
+      summary[statistic.name] =
+          s.of(latency) == nullptr ? Json(nullptr) : Json(s.of(latency)->*statistic.value);
+  }
+}
+
+/// Of each class of requests what `sample` says of all.
+Json class_samples_json(const LoadReport& r, const LoadSample& s) {
+  const std::vector<std::string> names = class_names(r.runs->scenario().workload);
+  const bool level = !r.runs->level().clauses.empty();
+  Json all = Json::array();
+  for (std::size_t i = 0; i < s.classes.size(); ++i) {
+    const ClassSample& c = s.classes[i];
+    Json j = {{"name", names[i]},
+              {"requests", c.requests},
+              {"answered", c.answered},
+              {"throughput_requests_per_s", s.a_second(c.answered)}};
+    add_latencies(c, j);
+    j["met_requests"] = level ? Json(c.met) : Json(nullptr);
+    j["met_share"] = level && c.met_share() ? Json(*c.met_share()) : Json(nullptr);
+    j["goodput_requests_per_s"] = level ? Json(s.a_second(c.good)) : Json(nullptr);
+    all.push_back(j);
+  }
+  return all;
+}
+
 Json sample_json(const LoadReport& r, const LoadSample& s, double rate, std::uint64_t seed) {
   Json j = {{"seed", seed}, {"refusal", s.refusal.empty() ? Json(nullptr) : Json(s.refusal)}};
   if (!s.refusal.empty()) return j;
@@ -62,16 +93,13 @@ Json sample_json(const LoadReport& r, const LoadSample& s, double rate, std::uin
             {"preemptions", s.preemptions},
             {"verdict", to_string(s.verdict(r.runs->offered(rate)))},
             {"second_half", backlog_json(s.backlogs)}});
-  for (const Latency latency : kAllLatencies) {
-    Json& summary = j[kLatencyKeys[static_cast<std::size_t>(latency)]];
-    for (const Statistic& statistic : kStatistics)
-      summary[statistic.name] =
-          s.of(latency) == nullptr ? Json(nullptr) : Json(s.of(latency)->*statistic.value);
-  }
+  add_latencies(s, j);
   const bool level = !r.runs->level().clauses.empty();
   j["met_requests"] = level ? Json(s.met) : Json(nullptr);
   j["met_share"] = level ? Json(s.met_share()) : Json(nullptr);
   j["goodput_requests_per_s"] = level ? Json(s.goodput()) : Json(nullptr);
+  if (Json cost = token_cost_json(s.service, s.token_cost()); !cost.is_null()) j["service"] = std::move(cost);
+  if (!s.classes.empty()) j["classes"] = class_samples_json(r, s);
   return j;
 }
 
@@ -93,6 +121,8 @@ Json found_json(const LoadReport& r, const HighestRate& found) {
                                   std::pair("low_per_s", found.low()), std::pair("high_per_s", found.high())})
     j[key] = found.by_seed.empty() ? Json(nullptr) : Json(rate);
   j["limit"] = limit_json(limit_of(r, found));
+  if (const LoadSample* const at = found.at_median(); at != nullptr && at->service.any())
+    j["service"] = token_cost_json(at->service, at->token_cost());
   return j;
 }
 
@@ -183,18 +213,36 @@ plot::Panel latency_panel(const LoadReport& r, const std::string& title, Latency
   return panel;
 }
 
-std::string csv_header() {
-  std::string line =
-      "system,rate_per_s,verdict,seed,requests,answered,throughput_requests_per_s,"
-      "throughput_tokens_per_s,throughput_input_tokens_per_s,wall_s,preemptions,"
-      "second_half_came,second_half_started,second_half_answered,second_half_seconds,"
-      "second_half_least_wait_s";
-  for (const char* key : kLatencyKeys)
-    for (const Statistic& statistic : kStatistics) line += std::string(",") + key + "_" + statistic.name;
-  return line + ",met_requests,met_share,goodput_requests_per_s,refusal\n";
+bool has_classes(const LoadReport& r) {
+  return has_classes(r.runs->scenario().workload);
 }
 
-/// What is null in a sample's JSON is empty here.
+constexpr std::array<const char*, 7> kServiceKeys = {
+    "power_w",  "energy_j_per_output_token",      "energy_j_per_token",     "price_per_h",
+    "currency", "cost_per_million_output_tokens", "cost_per_million_tokens"};
+
+/// Whether of any run is known what its tokens take; else the columns are left out.
+bool has_service(const LoadReport& r) {
+  return std::ranges::any_of(r.points, [](const LoadPoint& point) {
+    return std::ranges::any_of(point.samples, [](const LoadSample& s) { return s.service.any(); });
+  });
+}
+
+std::string csv_header(const LoadReport& r) {
+  std::string line = "system,rate_per_s,verdict,seed," + std::string(has_classes(r) ? "class," : "") +
+                     "requests,answered,throughput_requests_per_s,"
+                     "throughput_tokens_per_s,throughput_input_tokens_per_s,wall_s,preemptions,"
+                     "second_half_came,second_half_started,second_half_answered,second_half_seconds,"
+                     "second_half_least_wait_s";
+  for (const char* key : kLatencyKeys)
+    for (const Statistic& statistic : kStatistics) line += std::string(",") + key + "_" + statistic.name;
+  line += ",met_requests,met_share,goodput_requests_per_s";
+  if (has_service(r))
+    for (const char* key : kServiceKeys) line += std::string(",") + key;
+  return line + ",refusal\n";
+}
+
+/// What is null in a sample's JSON, or not in it, is empty here.
 std::string csv_line(const LoadReport& r, const LoadPoint& point, const Json& sample) {
   const auto cell = [](const Json& value) -> std::string {
     if (value.is_null()) return "";
@@ -203,6 +251,7 @@ std::string csv_line(const LoadReport& r, const LoadPoint& point, const Json& sa
   std::string line = csv_cell(r.runs->scenario().systems[point.system].name) + "," + Json(point.rate).dump() +
                      "," + (sample["refusal"].is_null() ? sample["verdict"].get<std::string>() : "") + "," +
                      cell(sample["seed"]);
+  if (has_classes(r)) line += "," + (sample.contains("name") ? cell(sample["name"]) : "");
   const auto add = [&](const Json& value) { line += "," + cell(value); };
   const Json none;
   const auto of = [&](const char* key) -> const Json& { return sample.contains(key) ? sample[key] : none; };
@@ -213,8 +262,22 @@ std::string csv_line(const LoadReport& r, const LoadPoint& point, const Json& sa
     add(of("second_half").is_null() ? none : of("second_half")[key]);
   for (const char* key : kLatencyKeys)
     for (const Statistic& statistic : kStatistics) add(of(key).is_null() ? none : of(key)[statistic.name]);
-  for (const char* key : {"met_requests", "met_share", "goodput_requests_per_s", "refusal"}) add(of(key));
+  for (const char* key : {"met_requests", "met_share", "goodput_requests_per_s"}) add(of(key));
+  if (has_service(r))
+    for (const char* key : kServiceKeys) add(of("service").contains(key) ? of("service")[key] : none);
+  add(of("refusal"));
   return line + "\n";
+}
+
+/// A line of all requests of a run, and one of each class of them.
+std::string csv_lines(const LoadReport& r, const LoadPoint& point, const Json& sample) {
+  std::string text = csv_line(r, point, sample);
+  if (!sample.contains("classes")) return text;
+  for (Json of_class : sample["classes"]) {
+    for (const char* key : {"seed", "verdict", "refusal"}) of_class[key] = sample[key];
+    text += csv_line(r, point, of_class);
+  }
+  return text;
 }
 
 }  // namespace
@@ -248,10 +311,10 @@ std::string load_json(const LoadReport& r) {
 }
 
 std::string load_csv(const LoadReport& r) {
-  std::string text = csv_header();
+  std::string text = csv_header(r);
   for (const LoadPoint& point : r.points)
     for (std::size_t i = 0; i < point.samples.size(); ++i)
-      text += csv_line(r, point, sample_json(r, point.samples[i], point.rate, r.runs->scenario().seed + i));
+      text += csv_lines(r, point, sample_json(r, point.samples[i], point.rate, r.runs->scenario().seed + i));
   return text;
 }
 

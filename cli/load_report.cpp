@@ -7,6 +7,8 @@
 #include <span>
 
 #include "cli/layer_table.hpp"
+#include "cli/load_classes.hpp"
+#include "cli/load_costs.hpp"
 #include "cli/load_limits.hpp"
 #include "cli/load_values.hpp"
 #include "models/stored_weights.hpp"
@@ -111,7 +113,8 @@ std::string curve_sentence(const LoadReport& r, std::span<const LoadPoint> point
   if (const std::string refusal = points.front().samples.front().refusal; !refusal.empty())
     return name_of(r, points.front().system) + " " + refusal + "\n";
   if (const LoadPoint* best = best_point(points); best != nullptr)
-    return best_text(r, *best) + saturated_text(points) + "\n" + too_high_line(limit_of(r, points));
+    return best_text(r, *best) + cost_text(best->samples) + saturated_text(points) + "\n" +
+           too_high_line(limit_of(r, points));
   return none_sentence(r, points) + saturated_text(points) + "\n" + too_high_line(limit_of(r, points));
 }
 
@@ -129,6 +132,7 @@ std::string found_sentence(const LoadReport& r, const HighestRate& found) {
     text += std::string(found.by_seed.size() % 2 == 0 ? " (lower median; " : " (median; ") +
             significant(found.low()) + " to " + significant(found.high()) + " over " +
             std::to_string(found.by_seed.size()) + " seeds)";
+  if (const LoadSample* const at = found.at_median(); at != nullptr) text += cost_text({at, 1});
   if (unsettled)
     text += "; above that too few requests come for a steady state: more --requests may find more";
   return text + "\n" + too_high_line(limit_of(r, found));
@@ -220,6 +224,8 @@ std::string load_table(const LoadReport& r, TextForm form) {
   report.add_lines(load_answer(r));
   report.add_lines(title_of(r) + legend(r));
   report.add_table({rows});
+  if (const TextTable classes = load_class_table(r); classes.rows.size() > 1) report.add_table(classes);
+  add_load_costs(r, report);
   report.join_next();
   report.add_lines(notes(r));
   return report.text();

@@ -22,7 +22,8 @@ struct LoadReport {
 std::string load_answer(const LoadReport& report);
 std::string load_table(const LoadReport& report, TextForm form = {});
 std::string load_json(const LoadReport& report);
-/// A line for each system, rate and seed, all values in SI units.
+/// A line for each system, rate and seed, and with classes of requests for each of them, all values in SI
+/// units.
 std::string load_csv(const LoadReport& report);
 /// TTFT and TPOT over the rate, what was served, and, with a level, the share of requests that meet it.
 plot::Figure load_figure(const LoadReport& report);

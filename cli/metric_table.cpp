@@ -52,6 +52,19 @@ measured.steady_state.verdict - steady, drifting (their number in the system ros
 measured.steady_state.in_system_first_half requests requests in the system, mean over the first half of the measured time
 measured.steady_state.in_system_second_half requests the same over the second half
 measured.steady_state.allowed_difference requests a difference of the two that is no drift
+service.power_w W what all that computes draws: as the scenario says, or estimated from rated powers (TDP); absent where it is not known
+service.power_from - scenario, or rated power: the GPUs' times gpu_power_share, and all of a CPU's that computes experts
+service.gpu_power_share share of its rated power that a GPU is taken to draw while it serves, the mean of what was measured
+service.least_gpu_power_share share the least that was measured
+service.most_gpu_power_share share the most
+service.energy_j_per_output_token J power over output tokens a second (throughput_tokens_per_s)
+service.energy_j_per_token J power over tokens a second, prompts' (found in the KV cache or not) and output
+service.energy_kwh_per_million_output_tokens kWh the same by a million output tokens
+service.energy_kwh_per_million_tokens kWh the same by a million tokens, in and out
+service.price_per_h currency/h what all that serves is rented for, as the scenario says
+service.currency - of the price, by ISO 4217
+service.cost_per_million_output_tokens currency price over output tokens, by a million
+service.cost_per_million_tokens currency the same of tokens in and out
 answer.text - of all systems of the run: which is fastest, what the difference is worth, what bounds it, what is least certain
 answer.judged_by - tpot_s, or end_to_end_s where requests share steps
 answer.fastest - the system; null where none could be run

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "models/config_store.hpp"
+#include "models/hourly_rates.hpp"
 #include "models/input_error.hpp"
 #include "models/lower_case.hpp"
 #include "models/yaml_reader.hpp"
@@ -42,6 +43,17 @@ double read_clock(const YamlMap& map, std::string_view key) {
   if (error == std::errc() && number > 0 && number < 20 && unit == " GHz") return number * 1e9;
   map.fail(key, "expected a clock such as '4.5 GHz'");
   return 1e9;
+}
+
+/// What a part is rated at, in watts; 0 where it does not say.
+double read_power(const YamlMap& map) {
+  if (!map.has("power")) return 0;
+  const std::string text = map.text("power");
+  double watts = 0;
+  std::string expected;
+  if (!parse_power(text, watts, expected))
+    map.fail("power", "'" + shown_word(text) + "' for power; expected " + expected);
+  return watts;
 }
 
 void check_link(const YamlMap& map, std::string_view key, const std::string& link) {
@@ -75,11 +87,7 @@ GpuPart read_gpu(const YamlMap& map) {
   check_link(map, "ssd_slot", part.ssd_slot);
   part.peer_link = map.quantity<BytesPerSecond>("peer_link", above(BytesPerSecond(0)), BytesPerSecond(0));
   part.byte_products = map.has("byte_products") ? map.number("byte_products", {1, 64}) : kNotSaid;
-  if (map.has("power")) {
-    const std::string power = map.text("power");
-    const auto [rest, error] = std::from_chars(power.data(), power.data() + power.size(), part.watts);
-    if (error != std::errc() || std::string_view(rest) != " W") map.fail("power", "expected watts: '450 W'");
-  }
+  part.watts = read_power(map);
   return part;
 }
 
@@ -97,6 +105,7 @@ CpuPart read_cpu(const YamlMap& map) {
   part.sockets = static_cast<int>(map.integer("sockets", 1, 8, 1));
   if (map.has("bandwidth"))
     part.bandwidth = map.quantity<BytesPerSecond>("bandwidth", above(BytesPerSecond(0)));
+  part.watts = read_power(map);
   return part;
 }
 

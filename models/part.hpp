@@ -53,6 +53,7 @@ struct CpuPart {
   int channels = 0;                         // of 64 bits, a socket
   int sockets = 1;                          // at most
   std::optional<BytesPerSecond> bandwidth;  // of memory that is soldered to it
+  double watts = 0;                         // of a socket (TDP); 0: the data sheet does not say
   std::string source;
   bool own = false;  // a user's, which stands in no catalogue
 

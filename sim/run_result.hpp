@@ -9,6 +9,7 @@
 #include "policies/planning/planning.hpp"
 #include "sim/cluster/cluster_metrics.hpp"
 #include "sim/scenario/scenario_document.hpp"
+#include "sim/service_rates.hpp"
 #include "sim/serving/memory_plan.hpp"
 #include "sim/serving/metrics.hpp"
 
@@ -46,6 +47,7 @@ struct RunResult {
   bool paged = false;     // SystemConfig::paging
   ClusterResult cluster;  // of a scenario with a cluster: metrics are of all its servers together
   std::vector<ResourceUse> busy;
+  ServiceRates service;
   ExpectedAccuracy quality;             // of a system that substitutes experts, where it was measured
   std::vector<std::string> provenance;  // where the numbers of device, trace and system are from
   std::vector<std::string>

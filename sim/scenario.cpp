@@ -19,6 +19,7 @@
 #include "sim/scenario/system_fit.hpp"
 #include "sim/scenario/trace_fit.hpp"
 #include "sim/scenario_overrides.hpp"
+#include "sim/service_rates.hpp"
 #include "traces/law/model_law.hpp"
 
 namespace moelab {
@@ -429,6 +430,7 @@ Scenario read_scenario(const ConfigText& config,
   choose_machine(root, settings, document);
   read_budget(root, document.contains("machine"), s);
   read_parts(root, reading, s, document);
+  read_service_rates(root, s);
   if (reading.overrides) {
     reading.overrides->has("system");
     reading.overrides->done();

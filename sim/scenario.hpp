@@ -11,6 +11,7 @@
 
 #include "models/architecture.hpp"
 #include "models/device.hpp"
+#include "models/hourly_rates.hpp"
 #include "models/machine_parts.hpp"
 #include "models/runtime.hpp"
 #include "sim/scenario/cluster_config.hpp"
@@ -39,6 +40,8 @@ struct Scenario {
   std::optional<ClusterConfig> cluster;  // several servers, each with users of its own
   std::vector<SystemConfig> systems;
   std::vector<std::string> left_out;  // names of systems that it lists and that were not asked for
+  std::optional<double> watts;        // of all that serves, while it does, as its user says
+  std::optional<Price> price;         // as its user says
   std::uint64_t seed = 1;
   std::vector<std::string> policy_libraries;  // files that policies of its systems come from, loaded by now
   std::vector<std::pair<std::string, std::string>> settings;  // --set, for the record

@@ -152,6 +152,9 @@ COUNTS = "layer,expert,count\n0,0,5\n0,1,6\n1,0,7\n1,3,2\n"
 MOONCAKE = ('{"timestamp": 0, "input_length": 6758, "output_length": 500, "hash_ids": [0, 1]}\n'
             '{"timestamp": 27482.5, "input_length": 7, "output_length": 5}\n')
 AZURE = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,4808,10\n2023-11-16 18:17:04.0319600,3180,8\n"
+SHAREGPT = json.dumps([{"id": "a_0", "conversations": [
+    {"from": "human", "value": "What is a mixture of experts?"}, {"from": "gpt", "value": "A layer whose tokens choose."},
+    {"from": "human", "value": "Why?"}, {"from": "gpt", "value": "So that each token runs through few weights."}]}], indent=1)
 HF = json.dumps({"model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"], "hidden_size": 64,
                  "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
                  "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "intermediate_size": 128,
@@ -232,8 +235,9 @@ KINDS = [
     Kind("counts", ["counts.csv", "counts.pt", "imatrix.gguf"],
          [import_of("counts", "counts.csv", "--layer", "layer", "--expert", "expert", "--count", "count", "--experts", "4"),
           import_of("counts-pt", "counts.pt"), import_of("imatrix", "imatrix.gguf")]),
-    Kind("requests", ["log.csv", "mooncake.jsonl", "azure.csv"],
-         [["trace", "import-requests", "log", "log.csv", "--out", "out.csv"],
+    Kind("requests", ["log.csv", "mooncake.jsonl", "azure.csv", "sharegpt.json"],
+         [["trace", "import-requests", "sharegpt", "sharegpt.json", "--out", "out.csv"],
+          ["trace", "import-requests", "log", "log.csv", "--out", "out.csv"],
           ["trace", "import-requests", "mooncake", "mooncake.jsonl", "--out", "out.csv"],
           ["trace", "import-requests", "azure", "azure.csv", "--out", "out.csv"], ["run", "logged.yaml", *JSON]], weight=2),
     Kind("config", ["config.json"], [["model", "import", "config.json"]], weight=2),
@@ -280,7 +284,7 @@ class Seeds:
                  "served.yaml": SERVING, "logged.yaml": LOGGED, "cluster.yaml": CLUSTER, "placed.yaml": PLACED,
                  "clustered.yaml": CLUSTERED, "sweep.yaml": SWEEP, "own.yaml": RUNTIME, "log.csv": LOG,
                  "routing.csv": CSV, "routing.jsonl": JSONL, "vllm.jsonl": VLLM, "counts.csv": COUNTS,
-                 "mooncake.jsonl": MOONCAKE, "azure.csv": AZURE, "config.json": HF, "world.json": WORLD}
+                 "mooncake.jsonl": MOONCAKE, "azure.csv": AZURE, "sharegpt.json": SHAREGPT, "config.json": HF, "world.json": WORLD}
         corpus, zipmoe = root / "tests" / "fuzz" / "corpus", root / "experiments" / "zipmoe"
         self.all = {name: text.encode() for name, text in texts.items()}
         self.all |= {"routing.csv.gz": gzip.compress(CSV.encode()), "ids.npz": npz(),

@@ -146,7 +146,7 @@ def load(scenario, rates=None, find=False, slo=None, share=None, system=None, re
 
     rates: requests a second, a number or several. slo: "ttft p95 < 500 ms, tpot p99 < 50 ms"; share: percent of requests that
     must be within it at once. find: look for the highest rate that meets it, within `tolerance`. requests: of a run.
-    frame() has a row for each system, rate and seed, in SI units; plot() its curves.
+    frame() has a row for each system, rate and seed, in SI units, of which service_... say what a token takes; plot() its curves.
     """
     if rates is not None and not isinstance(rates, str):
         rates = ",".join(_word(rate, "rates") for rate in (rates if isinstance(rates, collections.abc.Iterable) else [rates]))

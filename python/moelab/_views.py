@@ -91,7 +91,8 @@ def _latencies(seed):
 
 def _load(content):
     return [{"system": system["system"], "rate_per_s": point["rate_per_s"], "verdict": point["verdict"],
-             "meets_level": point["meets_level"], **_latencies(seed)}
+             "meets_level": point["meets_level"],
+             **_latencies({key: value for key, value in seed.items() if key != "classes"})}
             for system in content["systems"] for point in system["points"] for seed in point["seeds"]]
 
 

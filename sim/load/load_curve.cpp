@@ -106,6 +106,12 @@ double HighestRate::median() const {
   return sorted.empty() ? 0 : sorted[(sorted.size() - 1) / 2];
 }
 
+const LoadSample* HighestRate::at_median() const {
+  const double rate = median();
+  const auto seed = std::ranges::find(by_seed, rate);
+  return rate > 0 ? &at[static_cast<std::size_t>(seed - by_seed.begin())] : nullptr;
+}
+
 double HighestRate::low() const {
   return by_seed.empty() ? 0 : *std::ranges::min_element(by_seed);
 }
@@ -152,6 +158,8 @@ std::vector<HighestRate> find_highest_rates(LoadRuns& runs, const LevelRule& rul
       continue;
     }
     of.by_seed.push_back(searches[i].met);
+    const LoadAsk ask = {of.system, searches[i].met, i % runs.seeds()};
+    of.at.push_back(ask.rate > 0 ? runs.run({ask}, {}).front() : LoadSample{});
     of.above.push_back(std::move(searches[i].missed));
   }
   return found;

@@ -48,9 +48,12 @@ struct HighestRate {
   std::size_t system = 0;
   std::vector<double> by_seed;    // requests a second; 0: it meets the level at no rate
   std::vector<RateMissed> above;  // of each
+  std::vector<LoadSample> at;     // of each, the run at its rate; where that is 0, nothing of it is known
   std::string refusal;            // why there are no seeds' rates, as LoadSample's
   /// Over seeds; of an even number the lower one of the middle.
   double median() const;
+  /// The run of the seed whose rate that is; nullptr where the system meets the level at no rate.
+  const LoadSample* at_median() const;
   double low() const;
   double high() const;
 };

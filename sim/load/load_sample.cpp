@@ -9,9 +9,37 @@ namespace moelab {
 // Found by nlohmann::json by their names and arguments.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Summary, mean, p50, p90, p95, p99)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Backlog, came, started, answered, least_wait_s, half_s, residence_s)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClassSample, requests, answered, met, good, latencies, known)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LoadSample, requests, answered, preemptions, wall_s, tokens_per_s,
-                                   input_tokens_per_s, latencies, known, backlogs, met, good, holding,
-                                   level_values, cause, place, cause_share, refusal)
+                                   input_tokens_per_s, latencies, known, service, classes, backlogs, met,
+                                   good, holding, level_values, cause, place, cause_share, refusal)
+
+namespace {
+
+template <class Sample>
+void set_latencies(const RequestLatencies& of, Sample& sample) {
+  for (const Latency latency : kAllLatencies) {
+    const auto i = static_cast<std::size_t>(latency);
+    sample.known[i] = !of.of(latency).empty();
+    sample.latencies[i] = summarize(of.of(latency));
+  }
+}
+
+ClassSample class_sample(const Metrics& m, std::uint16_t of_class, const ServiceLevel& level) {
+  ClassSample s;
+  for (const RequestTimes& q : m.requests) {
+    if (q.of_class != of_class) continue;
+    const bool meeting = meets(q, level), in_time = answered_in_time(m, q);
+    s.requests += q.measured ? 1 : 0;
+    s.met += q.measured && meeting ? 1 : 0;
+    s.answered += in_time ? 1 : 0;
+    s.good += in_time && meeting ? 1 : 0;
+  }
+  set_latencies(class_latencies(m, of_class), s);
+  return s;
+}
+
+}  // namespace
 
 LoadSample sample_of(const RunResult& r, const ServiceLevel& level) {
   LoadSample s;
@@ -22,14 +50,13 @@ LoadSample sample_of(const RunResult& r, const ServiceLevel& level) {
   s.answered = rates.answered;
   s.preemptions = totals.preemptions;
   s.wall_s = rates.seconds;
+  s.service = r.service;
   s.tokens_per_s = rates.a_second(rates.output_tokens);
   s.input_tokens_per_s = rates.a_second(rates.input_tokens);
   const RequestLatencies latencies = request_latencies(m);
-  for (const Latency latency : kAllLatencies) {
-    const auto i = static_cast<std::size_t>(latency);
-    s.known[i] = !latencies.of(latency).empty();
-    s.latencies[i] = summarize(latencies.of(latency));
-  }
+  set_latencies(latencies, s);
+  for (std::size_t i = 0; i < r.classes.size(); ++i)
+    s.classes.push_back(class_sample(m, static_cast<std::uint16_t>(i), level));
   s.backlogs = backlogs_of(m.requests);
   s.met = static_cast<std::uint64_t>(std::ranges::count_if(
       m.requests, [&](const RequestTimes& q) { return q.measured && meets(q, level); }));

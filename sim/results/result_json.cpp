@@ -7,6 +7,7 @@
 #include "sim/results/result_json.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/results/steady_state.hpp"
+#include "sim/results/token_cost_table.hpp"
 #include "sim/version.hpp"
 
 namespace moelab {
@@ -292,6 +293,8 @@ Json result_json(const RunResult& r) {
   if (!r.cluster.servers.empty()) add_request_counts(r.cluster, j["metrics"]);
   if (!r.metrics.measured.whole) j["measured"] = measured_json(r.metrics);
   if (!r.classes.empty()) j["classes"] = classes_json(r);
+  if (Json cost = token_cost_json(r.service, token_cost_of(r)); !cost.is_null())
+    j["service"] = std::move(cost);
   if (r.counted.lookups) {
     j["hits"] = hits_json(r.metrics.hits);
     j["decode_hits"] = hits_json(r.metrics.decode_hits);

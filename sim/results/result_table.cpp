@@ -16,6 +16,7 @@
 #include "sim/results/statistics.hpp"
 #include "sim/results/text_report.hpp"
 #include "sim/results/text_table.hpp"
+#include "sim/results/token_cost_table.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario/parallel_config.hpp"
@@ -440,6 +441,7 @@ void add_cluster(const std::vector<RunResult>& results, TextReport& report) {
   report.add_table(cluster_calls_table(results));
   report.add_picture(local_share_picture(results));
   report.add_table(speculation_table(results));
+  add_token_cost(results, report);
   report.add_table(latency_causes_table(results));
   report.add_lines(cluster_events(results));
 }
@@ -473,6 +475,7 @@ void add_machine(const Scenario& s, const std::vector<RunResult>& results, const
                  TextReport& report) {
   report.add_table(speed_table(results, by_seed));
   for (TextTable& table : latency_tables(results_under_load(s, results))) report.add_table(std::move(table));
+  add_token_cost(results, report);
   report.add_lines(measured_lines(results));
   report.add_lines(shortfall_lines(results));
   report.add_lines(ssd_lines(results));

@@ -66,8 +66,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClusterResult, servers, migrations, faults, r
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Counted, lookups, bytes, prefetch, routing, execution, prefixes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunResult, scenario, system, executor, question, model, device, runtime,
                                    routing, seed, metrics, counted, memory, plan, planned, paged, cluster,
-                                   busy, quality, provenance, warnings, operations, wakes, classes, document,
-                                   data_files)
+                                   busy, service, quality, provenance, warnings, operations, wakes, classes,
+                                   document, data_files)
 
 std::string pack_result(const RunResult& result) {
   return nlohmann::json(result).dump();

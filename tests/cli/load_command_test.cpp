@@ -1,6 +1,8 @@
 // moelab load and run --requests: what they print, held against `moelab run`, and what they say to bad input.
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
+#include <cstdio>
 #include <map>
 #include <set>
 #include <sstream>
@@ -93,6 +95,111 @@ TEST_CASE("load: the JSON names the class that a condition is of") {
   const json clauses = whole["level"]["clauses"];
   CHECK(clauses[0]["class"] == "chat");
   CHECK_FALSE(clauses[1].contains("class"));
+}
+
+TEST_CASE("load: each class has what run says of it, in each form") {
+  const test::ScratchFolder folder;
+  const std::string csv = (folder / "classes.csv").string(), out = (folder / "classes.json").string();
+  const std::vector<std::string> asked = {"--set", "workload.warm_up=0", "--set", "workload.cool_down=0",
+                                          "--set", "workload.batch=256"};
+  std::vector<std::string> load = {
+      "load",  "chat-and-code",      "--rates", "8", "--requests", "300", "--seeds", "2",
+      "--slo", "chat e2e p95 < 3 s", "--csv",   csv, "--out",      out};
+  load.insert(load.end(), asked.begin(), asked.end());
+  const ProgramResult r = run_program(MOELAB_PROGRAM, load);
+  CAPTURE(r.err);
+  REQUIRE(r.status == 0);
+  const json sample = json::parse(test::read_bytes(out))["systems"][0]["points"][0]["seeds"][0];
+  std::vector<std::string> alone = {"run",      "chat-and-code",
+                                    "--format", "json",
+                                    "--set",    "workload.requests=300",
+                                    "--set",    "workload.arrivals_per_s=8",
+                                    "--set",    "seed=" + sample["seed"].dump()};
+  alone.insert(alone.end(), asked.begin(), asked.end());
+  const json run = json::parse(run_program(MOELAB_PROGRAM, alone).out);
+  REQUIRE((sample["classes"].size() == 2 && run["classes"].size() == 2));
+  std::uint64_t met = 0, answered = 0;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const json &ours = sample["classes"][i], &its = run["classes"][i];
+    for (const char* key : {"name", "requests", "ttft_s", "tpot_s", "itl_s", "end_to_end_s", "queueing_s",
+                            "normalised_latency_s"})
+      CHECK(ours[key] == its[key]);
+    met += ours["met_requests"].get<std::uint64_t>();
+    answered += ours["answered"].get<std::uint64_t>();
+  }
+  CHECK(met == sample["met_requests"]);
+  CHECK(answered == sample["answered"]);
+  CHECK(sample["classes"][0]["met_share"] < 1);   // answers of a chat are long
+  CHECK(sample["classes"][1]["met_share"] == 1);  // the level says nothing of code
+  const std::vector<std::string> lines = lines_of(test::read_bytes(csv));
+  REQUIRE(lines.size() == 1 + 2 * 3);  // seeds; all requests, and two classes
+  CHECK(lines.front().starts_with("system,rate_per_s,verdict,seed,class,requests,"));
+  for (const std::string& line : lines)
+    CHECK(std::ranges::count(line, ',') == std::ranges::count(lines.front(), ','));
+  CHECK(contains(lines[2], ",chat," + sample["classes"][0]["requests"].dump() + ","));
+  CHECK(contains(r.out, "by class  requests/s  class  served/s  TTFT s p50"));
+}
+
+// 700 W of an H100 by its data sheet, times 0.57; 3.6 USD/h are 0.001 USD a second.
+TEST_CASE("load: what a token takes is power and price over the tokens a second, in each form") {
+  const test::ScratchFolder folder;
+  const std::string csv = (folder / "cost.csv").string(), out = (folder / "cost.json").string();
+  const ProgramResult r =
+      run_program(MOELAB_PROGRAM, {"load", "chat-and-code", "--rates", "8", "--requests", "300", "--seeds",
+                                   "2", "--set", "price=3.6 USD/h", "--csv", csv, "--out", out});
+  CAPTURE(r.err);
+  REQUIRE(r.status == 0);
+  const json result = json::parse(test::read_bytes(out));
+  double joules = 0, money = 0;
+  for (const json& seed : result["systems"][0]["points"][0]["seeds"]) {
+    const json& service = seed["service"];
+    const double of_output = seed["throughput_tokens_per_s"],
+                 of_input = seed["throughput_input_tokens_per_s"];
+    CHECK(service["power_w"].get<double>() == Approx(399));
+    CHECK(service["power_from"] == "rated power");
+    CHECK(service["energy_j_per_output_token"].get<double>() == Approx(399 / of_output));
+    CHECK(service["energy_j_per_token"].get<double>() == Approx(399 / (of_output + of_input)));
+    CHECK(service["cost_per_million_output_tokens"].get<double>() == Approx(1000 / of_output));
+    CHECK(service["cost_per_million_tokens"].get<double>() == Approx(1000 / (of_output + of_input)));
+    CHECK(service["currency"] == "USD");
+    joules += service["energy_j_per_output_token"].get<double>() / 2;
+    money += service["cost_per_million_output_tokens"].get<double>() / 2;
+  }
+  std::array<char, 80> due{};
+  std::snprintf(due.data(), due.size(), "; %.3f kWh (estimate) and %.2f USD a million output tokens",
+                joules / 3.6, money);
+  CHECK(contains(result["answer"]["text"].get<std::string>(), due.data()));
+  const std::vector<std::string> lines = lines_of(test::read_bytes(csv));
+  CHECK(contains(lines.front(), ",goodput_requests_per_s,power_w,energy_j_per_output_token,"));
+  for (const std::string& line : lines)
+    CHECK(std::ranges::count(line, ',') == std::ranges::count(lines.front(), ','));
+}
+
+TEST_CASE("load: of what is found the sentence says what a token takes") {
+  const test::ScratchFolder folder;
+  const std::string out = (folder / "found.json").string();
+  const ProgramResult r =
+      run_program(MOELAB_PROGRAM, {"load", "chat-and-code", "--find", "--requests", "300", "--seeds", "1",
+                                   "--tolerance", "0.2", "--slo", "ttft p95 < 1 s", "--set",
+                                   "price=3.6 EUR/h", "--set", "power=1 kW", "--out", out});
+  CAPTURE(r.out, r.err);
+  REQUIRE(r.status == 0);
+  const std::string first = lines_of(r.out).front();
+  CHECK(contains(first, " kWh and "));
+  CHECK(contains(first, " EUR a million output tokens"));
+  const json service = json::parse(test::read_bytes(out))["systems"][0]["highest_rate"]["service"];
+  // By the same tokens: 1000 J and 0.001 EUR a second.
+  CHECK(service["cost_per_million_output_tokens"].get<double>() ==
+        Approx(service["energy_j_per_output_token"].get<double>()));
+  CHECK(service["power_from"] == "scenario");
+}
+
+TEST_CASE("load: what a token takes is absent where neither power nor price is known") {
+  const ProgramResult r = small_load({"--rates", "1", "--format", "json"});
+  REQUIRE(r.status == 0);
+  for (const json& seed : json::parse(r.out)["systems"][0]["points"][0]["seeds"])
+    CHECK_FALSE(seed.contains("service"));
+  CHECK_FALSE(contains(small_load({"--rates", "1"}).out, "a token takes"));
 }
 
 TEST_CASE("load: a sentence first, and no saturated point is the best") {

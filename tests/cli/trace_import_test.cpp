@@ -259,7 +259,28 @@ TEST_CASE("trace import-requests: options that a kind has no use for are refused
   refused({"--arrival", "arrival_s"}, "--arrival: is of kind 'lengths' alone");
   refused({"--skip-failed"}, "--skip-failed: leaves out requests without output");
   refused({"--skip", "-1"}, "--skip: expected a number from 0");
+  refused({"--turn-gap", "5"}, "--turn-gap: is of kind 'sharegpt' alone");
+  refused({"--characters-per-token", "0"}, "--characters-per-token: expected a number from 0.1");
   CHECK(folder.names().size() == 1);
+}
+
+TEST_CASE("trace import-requests: of conversations what their file does not say is said") {
+  const ScratchFolder folder;
+  write_bytes(
+      folder / "s.json",
+      "[{\"id\": \"a\", \"conversations\": [{\"from\": \"human\", \"value\": \"12345678\"}, {\"from\": "
+      "\"gpt\", \"value\": \"1234\"}, {\"from\": \"human\", \"value\": \"1234\"}, {\"from\": \"gpt\", "
+      "\"value\": \"12345678\"}]}]");
+  const ProgramResult result = run_program(
+      MOELAB_PROGRAM, {"trace", "import-requests", "sharegpt", (folder / "s.json").string(), "--out",
+                       (folder / "s.csv").string(), "--characters-per-token", "4", "--turn-gap", "30"});
+  CAPTURE(result.err);
+  REQUIRE(result.status == 0);
+  CHECK_THAT(result.out, Contains("s.csv: 2 requests\n") && Contains("of 1 conversation;") &&
+                             Contains("a token is taken to be 4 characters") &&
+                             Contains("turns come 30 s apart"));
+  CHECK(read_bytes(folder / "s.csv") ==
+        "arrival_s,prompt_tokens,output_tokens,shared_tokens,shared_with\n0,2,1,0,0\n30,4,2,3,0\n");
 }
 
 TEST_CASE("trace import counts: a scale that is no number above 0 is refused") {

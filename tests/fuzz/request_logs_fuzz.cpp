@@ -14,6 +14,8 @@ std::vector<RequestRecord> read(std::uint8_t form, const std::filesystem::path& 
   RequestImport how;
   how.kind = static_cast<RequestLogKind>(form & 3U);
   if ((form & 7U) == 5) how.kind = RequestLogKind::benchmark;
+  if ((form & 7U) == 6) how.kind = RequestLogKind::sharegpt;
+  if ((form & 7U) == 7) how.kind = (form & 64U) != 0 ? RequestLogKind::bailian : RequestLogKind::servegen;
   how.skip_failed = (form & 8U) != 0;
   if ((form & 16U) != 0) how.arrival = "arrival";
   if ((form & 32U) != 0) how.arrival_units_per_s = 1000;

@@ -309,6 +309,34 @@ TEST_CASE("load: goodput is of the requests answered in the measured seconds") {
   CHECK(unpack_sample(pack_sample(some)).goodput() == some.goodput());
 }
 
+// As above, requests 1, 3, ... of class b: those from 2 to 13 are six of each, and of those that are answered
+// from 1 s to 6.5 s, 2 and 4 are of a, 1, 3 and 5 of b.
+TEST_CASE("load: of each class what its requests met, by the limits for it and for all") {
+  RunResult r;
+  r.classes = {"a", "b"};
+  r.metrics.requests = in_line(20, 0.5);
+  for (RequestTimes& q : r.metrics.requests) {
+    q.of_class = static_cast<std::uint16_t>(q.number % 2);
+    q.measured = q.number >= 2 && q.number <= 13;
+  }
+  r.metrics.measured = {.whole = false, .begin_s = 1, .end_s = 6.5};
+  const ServiceLevel level =
+      parse_service_level("--slo", "e2e p95 < 7.2 s, b e2e p95 < 3.2 s, a e2e p99 < 5.2 s", {"a", "b"});
+  const LoadSample read = unpack_sample(pack_sample(sample_of(r, level)));
+  REQUIRE(read.classes.size() == 2);
+  const ClassSample &a = read.classes[0], &b = read.classes[1];
+  CHECK((a.requests == 6 && b.requests == 6));
+  CHECK((a.answered == 2 && b.answered == 3));
+  CHECK(a.met_share() == Approx(4.0 / 6));  // 2, 4, 6 and 8 take up to 5 s
+  CHECK(b.met_share() == Approx(1.0 / 6));  // 3 takes 2.5 s, 5 takes 3.5 s
+  CHECK((a.good == 2 && b.good == 2));      // 2 and 4; 1 and 3
+  CHECK((read.met == a.met + b.met && read.good == a.good + b.good));
+  REQUIRE((a.of(Latency::end_to_end) != nullptr && b.of(Latency::end_to_end) != nullptr));
+  CHECK(a.of(Latency::end_to_end)->mean == Approx(1 + 0.5 * 7));  // of 2, 4, ... 12
+  CHECK(b.of(Latency::end_to_end)->p50 == Approx(1 + 0.5 * 8));   // of 3, 5, ... 13
+  CHECK(a.of(Latency::itl) == nullptr);                           // no gaps were kept
+}
+
 TEST_CASE("load: what is left out is of the requests that a run has, not of the scenario's") {
   const Files files;  // of four requests
   LoadSettings settings = small_load(files);

@@ -104,14 +104,14 @@ class Collected {
   double before_ = 0;
 };
 
-/// Beginnings of prompts as Mooncake's logs have them: a number for each 512 tokens, the same where these and
-/// all before them are the same.
+/// Beginnings of prompts as logs with hashes have them: a number for each block of tokens, the same where
+/// these and all before them are the same.
 class PromptBlocks {
  public:
+  explicit PromptBlocks(std::uint64_t block) : block_(block) {}
   /// What a request, which will have this number, has in common with one before it.
   void connect(std::span<const std::int64_t> blocks, std::span<const RequestRecord> before,
                RequestRecord& request) {
-    constexpr std::uint64_t kTokens = 512;
     std::uint32_t place = 0;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       const auto [found, is_new] = places_.try_emplace({place, blocks[i]}, first_.size() + 1);
@@ -122,7 +122,7 @@ class PromptBlocks {
       }
       const std::uint32_t with = first_[place - 1];
       const std::uint64_t shared =
-          std::min<std::uint64_t>({(i + 1) * kTokens, request.prompt_tokens, before[with].prompt_tokens});
+          std::min<std::uint64_t>({(i + 1) * block_, request.prompt_tokens, before[with].prompt_tokens});
       if (shared > request.shared_tokens) {
         request.shared_tokens = static_cast<std::uint32_t>(shared);
         request.shared_with = with;
@@ -131,6 +131,7 @@ class PromptBlocks {
   }
 
  private:
+  std::uint64_t block_;  // tokens
   /// Places in the tree of all beginnings, from 1 on: by the place before and the block's number.
   std::map<std::pair<std::uint32_t, std::int64_t>, std::size_t> places_;
   std::vector<std::uint32_t> first_;  // request that was the first there
@@ -146,12 +147,19 @@ std::span<const std::int64_t> block_numbers(const JsonValues& values, const Line
   return blocks.integers;
 }
 
-void read_mooncake(const std::filesystem::path& input, Collected& collected, const Progress& progress) {
+// JSON lines with hashes of the prompt's blocks.
+struct HashedLog {
+  double units_per_s = 1;   // of its timestamps
+  std::uint64_t block = 0;  // tokens
+};
+
+void read_hashed_log(const std::filesystem::path& input, const HashedLog& log, Collected& collected,
+                     const Progress& progress) {
   constexpr std::array<std::string_view, 3> kNames{"timestamp", "input_length", "output_length"};
   const auto wanted = [&](std::string_view path) {
     return path == kNames[0] || path == kNames[1] || path == kNames[2] || path == "hash_ids";
   };
-  PromptBlocks prompts;
+  PromptBlocks prompts(log.block);
   LineReader lines(input, progress);
   std::string_view line;
   while (lines.next(line)) {
@@ -166,7 +174,7 @@ void read_mooncake(const std::filesystem::path& input, Collected& collected, con
     }
     const auto prompt = as_tokens(numbers[1]), output = as_tokens(numbers[2]);
     if (!prompt || !output) lines.fail(0, "a length that is not a whole number of tokens");
-    RequestRecord request{numbers[0] / 1000, *prompt, *output};
+    RequestRecord request{numbers[0] / log.units_per_s, *prompt, *output};
     if (*output > 0) prompts.connect(block_numbers(values, lines), collected.result.requests, request);
     const std::string problem = collected.add(request);
     if (!problem.empty()) lines.fail(0, problem);
@@ -275,8 +283,19 @@ ImportedRequests import_requests(const std::filesystem::path& input, const Reque
   Collected collected(how.skip_failed);
   switch (how.kind) {
     case RequestLogKind::mooncake:
-      read_mooncake(input, collected, progress);
+      read_hashed_log(input, {.units_per_s = 1000, .block = 512}, collected, progress);
       break;
+    case RequestLogKind::bailian:
+      read_hashed_log(input, {.units_per_s = 1, .block = 16}, collected, progress);
+      break;
+    case RequestLogKind::servegen:
+      read_csv_log(input, {"timestamp", "input_tokens", "output_tokens", 1, false}, collected, progress);
+      break;
+    case RequestLogKind::sharegpt: {
+      ShareGptRequests made = import_sharegpt(input, how.sharegpt, how.skip_failed, progress);
+      collected.result = {std::move(made.requests), made.conversations, made.skipped};
+      break;
+    }
     case RequestLogKind::azure:
       read_csv_log(input, {"TIMESTAMP", "ContextTokens", "GeneratedTokens", 1, true}, collected, progress);
       break;
