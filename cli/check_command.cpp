@@ -98,6 +98,15 @@ std::string llama_cpp_line(const Scenario& own, const SystemConfig& system, cons
          ", compute buffer " + mib(buffers.host_compute) + "\n";
 }
 
+/// Whose plan that is, of several instances.
+std::string instances_item(const SystemConfig& system) {
+  if (!system.instances) return "";
+  const InstancesConfig& all = *system.instances;
+  return all.disaggregated() ? "; of each of " + std::to_string(all.prefill) + " prefill and " +
+                                   std::to_string(all.decode) + " decode instance(s)"
+                             : "; of each of " + std::to_string(all.colocated) + " colocated instance(s)";
+}
+
 /// As serving engines print it, so that a user can hold the number of blocks against a real run's.
 std::string paged_memory_line(const SystemConfig& system, const MemoryPlan& m) {
   std::string line = "  " + system.name + ": experts " + to_string(m.expert_cache) + ", expert window " +
@@ -112,7 +121,8 @@ std::string paged_memory_line(const SystemConfig& system, const MemoryPlan& m) {
          std::to_string(m.state_blocks) +
          " a request for states of linear attention); outside the budget: " + std::to_string(m.swap_blocks) +
          " blocks of swap space, experts " + to_string(m.host_experts) +
-         (m.page_cache > Bytes(0) ? ", page cache " + to_string(m.page_cache) : "") + "\n";
+         (m.page_cache > Bytes(0) ? ", page cache " + to_string(m.page_cache) : "") + instances_item(system) +
+         "\n";
 }
 
 /// What a server that loads what it lacks has for that: on its first GPU, and outside the budget.

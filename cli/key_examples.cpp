@@ -63,6 +63,8 @@ system.calls_by gpu
 system.host_overhead.per_pass 5 ms
 system.host_overhead.source measured on my framework
 system.kv.grows true
+system.instances.link {bandwidth: 50 GB/s, latency: 10 us, source: data sheet}
+system.instances.link.source data sheet of the network interface
 system.migration.load_from nearest
 device.cpu.experts[].seconds {source: bench, points: [[1, 0.4 ms], [8, 0.9 ms]]}
 device.cpu.recover {source: bench, points: [[1e6, 0.2 ms]]}

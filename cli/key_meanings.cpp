@@ -181,6 +181,14 @@ system.kv.block_tokens tokens a block
 system.kv.swap_space host memory for blocks of one GPU that gave way
 system.kv.policy who gives way where experts and the KV cache want the same memory
 system.kv.grows true: the KV cache takes the memory that experts leave; else it stays as large as at the start
+system.instances several servers that share the requests, each the scenario's machine (its GPUs, its budget)
+system.instances.colocated how many that run prompts and decode; a request goes to the one with the fewest unanswered
+system.instances.prefill how many that run prompts only, up to the first token (disaggregated prefill)
+system.instances.decode how many that go on behind the first token, with the KV cache that is sent to them
+system.instances.link what a KV cache crosses between these
+system.instances.link.bandwidth of each GPU, out of an instance that runs prompts and into one that decodes; shared by what is sent at the time
+system.instances.link.latency before the bytes of each request
+system.instances.link.source where these are from
 system.paging of weights that are paged: where experts lie that pass through a window of two layers
 system.paging.backends where experts may lie: resident, a codec of the device's gpu.codecs, host, ssd
 system.paging.storage which share of the experts lies where

@@ -105,6 +105,11 @@ constexpr KeyProbe kProbes[] = {
     {"zipmoe-orin", "systems",
      "[{name: a, weights: whole, runtime: bare, kv: {policy: experts-yield}, "
      "prefetch: {policy: layer-window, buffer_layers: 1}}, {name: b, runtime: {name: a}}]"},
+    {"zipmoe-orin", "systems",
+     "[{name: a, weights: paged, paging: {backends: [resident]}, instances: {colocated: 1}}, {name: b, "
+     "weights: "
+     "paged, paging: {backends: [resident]}, instances: {prefill: 1, decode: 1, link: {bandwidth: 1 GB/s, "
+     "source: none}}}]"},
     {"prism-offload", "systems",
      "[{name: a, weights: placed, placement: {policy: uniform}, detection: 1 s, stored: compressed, codec: "
      "lz4hc, "

@@ -256,6 +256,17 @@ serving.most_kv_use share largest share of the blocks that there were in a step
 serving.expert_balancedness share where GPUs divide experts: mean work over that of the GPU with most (1: even)
 serving.page_cache_bytes bytes of what came into the window, that the page cache had
 serving.exchanged_bytes bytes of other GPUs' rows that each GPU takes in
+instances.gpus - GPUs of all instances of a system
+instances.servers[].name - an instance
+instances.servers[].requests - requests that it served, or the part of them that it did
+instances.servers[].steps - its steps
+instances.servers[].rows - tokens that ran in them
+instances.servers[].computed_s s time in which its GPUs ran kernels, mean over them
+instances.servers[].most_kv_use share largest share of its KV blocks in use in a step, with those that wait to be sent or filled
+instances.transfers.requests - requests whose KV cache was sent from the instance that ran the prompt to the one that goes on
+instances.transfers.bytes bytes of these, of one GPU
+instances.transfers.wait_s s from the first token until there were blocks for it, mean
+instances.transfers.send_s s from then until all of it was there, mean
 series[].step - the last step of a stretch of the run
 series[].begin_s s where the stretch begins
 series[].time_s s where it ends

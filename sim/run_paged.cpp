@@ -5,6 +5,7 @@
 #include "policies/guard/guarded_policies.hpp"
 #include "policies/residency/residency.hpp"
 #include "policies/routing/routing.hpp"
+#include "sim/cluster/run_instances.hpp"
 #include "sim/serving/expert_costs.hpp"
 #include "sim/serving/serving_loop.hpp"
 #include "sim/serving/windowed_stage.hpp"
@@ -35,6 +36,10 @@ void run_paged_system(const Scenario& s, const SystemConfig& system, const Routi
   r.executor = options.executor == ExecutorKind::simgrid ? "simgrid" : "fast";
   if (r.memory.shortfall > Bytes(0)) return;
 
+  std::vector<double> profile;
+  if (find_cache_policy(system.cache.name)->needs_profile) profile = profile_experts(s, trace, r);
+  if (system.instances) return run_instances(s, system, trace, plan, requests, profile, options, r);
+
   std::uint64_t all_tokens = 0;
   for (const ServedRequest& request : requests) all_tokens += request.output_tokens;
   ServingProgress progress;
@@ -49,8 +54,6 @@ void run_paged_system(const Scenario& s, const SystemConfig& system, const Routi
   const std::unique_ptr<RequestSource> source = make_request_source(s, requests, options.arrivals);
   state.serve(*source, trace, make_batching(s, system, plan.memory), drafts_of(s));
   state.stream->measure(measured_requests(s, requests));
-  std::vector<double> profile;
-  if (find_cache_policy(system.cache.name)->needs_profile) profile = profile_experts(s, trace, r);
   WindowedStage stage(state, s, system, trace, plan, requests, profile, platform.window);
   ServingLoop loop(state, stage, s.model, plan.memory.kv_block);
   free_resources(options, *engine);

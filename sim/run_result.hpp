@@ -8,6 +8,7 @@
 #include "models/substitution_quality.hpp"
 #include "policies/planning/planning.hpp"
 #include "sim/cluster/cluster_metrics.hpp"
+#include "sim/cluster/instance_metrics.hpp"
 #include "sim/scenario/scenario_document.hpp"
 #include "sim/service_rates.hpp"
 #include "sim/serving/memory_plan.hpp"
@@ -44,8 +45,9 @@ struct RunResult {
   MemoryPlan memory;
   Plan plan;  // pools; empty capacities for caches without pools
   bool planned = false;
-  bool paged = false;     // SystemConfig::paging
-  ClusterResult cluster;  // of a scenario with a cluster: metrics are of all its servers together
+  bool paged = false;         // SystemConfig::paging
+  InstancesResult instances;  // of a system with several: metrics are of all of them together
+  ClusterResult cluster;      // of a scenario with a cluster: metrics are of all its servers together
   std::vector<ResourceUse> busy;
   ServiceRates service;
   ExpectedAccuracy quality;             // of a system that substitutes experts, where it was measured

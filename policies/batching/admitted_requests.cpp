@@ -43,8 +43,8 @@ void clear(BatchStep& step) {
   step.shares.clear();
   step.rows = step.recomputed = step.blocks_out = step.blocks_in = 0;
   step.of_ranks.clear();
-  for (std::vector<std::uint32_t>* ids :
-       {&step.admitted, &step.restarted, &step.resumed, &step.swapped_out, &step.dropped, &step.finished})
+  for (std::vector<std::uint32_t>* ids : {&step.fetches, &step.admitted, &step.restarted, &step.resumed,
+                                          &step.swapped_out, &step.dropped, &step.finished})
     ids->clear();
 }
 

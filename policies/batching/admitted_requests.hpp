@@ -2,6 +2,7 @@
 // share of a step.
 #pragma once
 
+#include <algorithm>
 #include <cassert>
 
 #include "policies/batching/batching.hpp"
@@ -83,6 +84,12 @@ template <class Requests>
 void refuse_drafts(Requests& requests, std::span<const std::uint32_t> refused) {
   for (BatchedRequest& request : requests)
     if (request.rows > 0) request.refused = refused[request.share];
+}
+/// Of the id, in `requests`; their end where there is none.
+template <class Requests>
+auto find_request(Requests& requests, std::uint32_t id) {
+  return std::find_if(requests.begin(), requests.end(),
+                      [id](const BatchedRequest& request) { return request.ask.id == id; });
 }
 /// The step has run. Says whether that was the request's last.
 bool complete_share(BatchedRequest& request);

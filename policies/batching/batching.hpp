@@ -13,6 +13,13 @@
 //
 //   policy.form(step); ...; if (any was refused) policy.refuse(...); policy.complete();
 //
+// Disaggregated prefill, where one instance runs a prompt and another one goes on (DistServe, OSDI 2024;
+// vLLM's KV connectors): the decoding side takes a fetched request's blocks before its keys and values are
+// sent (BatchStep::fetches), and the prefilling side keeps a kept request's until they are:
+//
+//   decoding side:    arrive(fetched); form(step) ...fetches are sent...; policy.receive(id); form(step)...
+//   prefilling side:  arrive(kept); ...its last token...; ...sent...; policy.release(id);
+//
 // The cache of a request. A step that runs a token puts its keys and values there, so a request that is to
 // produce its token number g + 1 has all tokens before it in the cache once that step has run: the prompt and
 // g tokens. The last token is never run: prompt_tokens + output_tokens - 1 are there in the end (and one more
@@ -57,9 +64,15 @@ struct BatchRequest {
   /// Of what tokens it is made, of its prompt and what it will generate; behind the last part they are its
   /// own, which no other request has. They outlive the request.
   std::span<const TokenPart> parts = {};
+  /// Its blocks stay in use behind its last token, until release(). Only of policies that hand over.
+  bool kept = false;
+  /// Of a prefilled one: its keys and values do not come with it, but into blocks that it takes first. It is
+  /// admitted once they are there (receive()). Likewise.
+  bool fetched = false;
   bool operator==(const BatchRequest& other) const {
     return id == other.id && prompt_tokens == other.prompt_tokens && output_tokens == other.output_tokens &&
-           prefilled == other.prefilled && encoded == other.encoded && std::ranges::equal(parts, other.parts);
+           prefilled == other.prefilled && encoded == other.encoded && kept == other.kept &&
+           fetched == other.fetched && std::ranges::equal(parts, other.parts);
   }
 };
 
@@ -109,6 +122,7 @@ struct BatchStep {
   std::uint64_t recomputed = 0;            // of these, tokens that have been in the cache before
   std::uint64_t blocks_out = 0;            // GPU to host before the step runs, and before
   std::uint64_t blocks_in = 0;             // host to GPU, likewise
+  std::vector<std::uint32_t> fetches;      // take their blocks, for what is then sent; they wait for that
   std::vector<std::uint32_t> admitted;     // for the first time
   std::vector<std::uint32_t> restarted;    // dropped before, admitted again
   std::vector<std::uint32_t> resumed;      // swapped in
@@ -121,7 +135,7 @@ struct BatchStep {
 
 /// Where blocks and requests are: after form(), while the step runs; after complete(), between steps.
 struct KvUse {
-  std::uint64_t gpu_blocks = 0;   // in use
+  std::uint64_t gpu_blocks = 0;   // in use, with those of kept and of fetched requests
   std::uint64_t gpu_floor = 0;    // promised: resize() to fewer is refused
   std::uint64_t host_blocks = 0;  // in use
   std::uint64_t running = 0;      // requests, as the next two
@@ -141,8 +155,9 @@ class BatchingPolicy {
   /// before the next.
   virtual void arrive(const BatchRequest& request) = 0;
   /// Fills `step` (what it held is dropped; its memory is reused). False: nothing can run before another
-  /// request arrives or, where use() has some that wait or are swapped, the cache grows; `step` then has no
-  /// shares, but may have preemptions after the cache shrank. Allocates nothing once warm.
+  /// request arrives, a kept one is released or a fetched one received, or, where use() has some that wait or
+  /// are swapped, the cache grows; `step` then has no shares, but may have fetches, and preemptions after the
+  /// cache shrank. Allocates nothing once warm.
   virtual bool form(BatchStep& step) = 0;
   /// Before complete(), where any draft was refused: by share of the formed step, how many of its last tokens
   /// were. They leave the request's cache, whose next share begins in their place; a decode share of n tokens
@@ -151,6 +166,10 @@ class BatchingPolicy {
   /// The formed step has run: caches have grown, requests that have got their last token leave and their
   /// blocks are free.
   virtual void complete() = 0;
+  /// At any time: a kept request's blocks, which has got its last token, are free.
+  virtual void release(std::uint32_t /*id*/) {}
+  /// At any time: what a fetched request took blocks for is there.
+  virtual void receive(std::uint32_t /*id*/) {}
   /// The GPU has `gpu_blocks` blocks from now on; only between steps. Where more are in use, the next form()
   /// preempts. Throws std::invalid_argument below use().gpu_floor.
   virtual void resize(std::uint64_t gpu_blocks) = 0;
@@ -161,6 +180,7 @@ struct BatchingPolicyEntry {
   PolicyInfo info;
   bool static_batches = false;  // a batch runs until all its requests are done, prompts by micro_batch
   bool speculates = false;      // its decode shares run drafts, and it hears what was refused
+  bool hands_over = false;      // it knows kept and fetched requests (of moelab's own: no guard checks that)
   /// Throws InputError for a shape with a zero or with max_tokens < max_requests (one token of each request
   /// that runs must fit into a step; where the policy says so, its drafts too), and for parameters that the
   /// policy's row does not allow.

@@ -8,12 +8,13 @@
 //     if there are none:
 //       for each running request that decodes:    while its next token has no room: preempt the latest
 //       for the running request with prompt left:  run what the budget allows    # chunked only
+//       those that fetched their keys and values, which are there, join
 //       resume swapped requests, earliest first, up to the first that does not fit
 //       admit  (chunked: any request, else those that come prefilled)
 //
 //   admit:    if none is swapped: dropped requests, then new ones, earliest first, up to the first that does
 //             not fit. Its blocks are taken for all tokens it has, also where the prompt runs in chunks
-//             (vLLM: allocate())
+//             (vLLM: allocate()); one that fetches its keys and values takes them and waits
 //   fits:     this step preempted none,  requests that run < max_requests,  rows of the step <= max_tokens
 //             (chunked: one row at least),  and
 //             free blocks - blocks of all tokens it has, with the next one's >= watermark * gpu_blocks
@@ -38,7 +39,9 @@
 //   in V1); V0's chunked steps admit prompts then, which overtakes requests that came before them.
 // - Chunked, decodes come before all prompt chunks, so that each runs in every step: V0's documentation says
 //   so, its code sorts by arrival.
-// - Requests that come prefilled are unknown to V0's scheduler. Not chunked they join decode steps.
+// - Requests that come prefilled are unknown to V0's scheduler. Not chunked they join decode steps. Those
+// that
+//   fetch what they need, and those whose blocks are kept for others to fetch, do as under vllm-v1.
 #include <algorithm>
 
 #include "policies/batching/admitted_requests.hpp"
@@ -68,11 +71,12 @@ class ContinuousBatching final : public BatchingPolicy {
 
   bool form(BatchStep& step) override {
     clear(step);
-    while (gpu_used_ > shape_.kv.gpu_blocks) preempt_latest(step);
+    while (gpu_used_ > shape_.kv.gpu_blocks && !running_.empty()) preempt_latest(step);
     if (!settings_.chunked) admit(step, true);
     if (step.shares.empty()) {
       run_decodes(step);
       run_prompt(step);
+      admit_received(step);
       resume(step);
       admit(step, false);
     }
@@ -81,9 +85,28 @@ class ContinuousBatching final : public BatchingPolicy {
 
   void refuse(std::span<const std::uint32_t> refused) override { refuse_drafts(running_, refused); }
 
+  void release(std::uint32_t id) override {
+    const auto kept = find_request(kept_, id);
+    if (kept == kept_.end()) return;
+    gpu_used_ -= kept->blocks;
+    kept_.erase(kept);
+  }
+
+  void receive(std::uint32_t id) override {
+    const auto fetched = find_request(fetching_, id);
+    if (fetched == fetching_.end()) return;
+    received_.push_back(*fetched);
+    fetching_.erase(fetched);
+  }
+
   void complete() override {
-    for (BatchedRequest& request : running_)
-      if (complete_share(request)) gpu_used_ -= request.blocks;
+    for (BatchedRequest& request : running_) {
+      if (!complete_share(request)) continue;
+      if (request.ask.kept)
+        kept_.push_back(request);
+      else
+        gpu_used_ -= request.blocks;
+    }
     std::erase_if(running_, [](const BatchedRequest& request) { return request.left == 0; });
   }
 
@@ -97,7 +120,7 @@ class ContinuousBatching final : public BatchingPolicy {
             .gpu_floor = 0,
             .host_blocks = host_used_,
             .running = running_.size(),
-            .waiting = dropped_.size() + waiting_.size(),
+            .waiting = dropped_.size() + waiting_.size() + fetching_.size() + received_.size(),
             .swapped = swapped_.size()};
   }
 
@@ -172,6 +195,17 @@ class ContinuousBatching final : public BatchingPolicy {
       if (request.prompt) add_share(request, std::min(rows_to_run(request, shape_), budget(step)), step);
   }
 
+  void admit_received(BatchStep& step) {
+    while (!received_.empty() && running_.size() < shape_.max_requests &&
+           rows_to_run(received_.front(), shape_) <= budget(step)) {
+      const BatchedRequest request = received_.front();
+      received_.erase(received_.begin());
+      gpu_used_ -= request.blocks;  // which it takes again
+      step.admitted.push_back(request.ask.id);
+      join(request, step);
+    }
+  }
+
   void resume(BatchStep& step) {
     while (!swapped_.empty() && fits(swapped_.front(), step)) {
       const BatchedRequest request = swapped_.front();
@@ -200,9 +234,20 @@ class ContinuousBatching final : public BatchingPolicy {
       if (!allowed(request)) return;
       waiting_.pop();
       ++admitted_;
+      if (request.ask.fetched) {
+        begin_fetch(request, step);
+        continue;
+      }
       step.admitted.push_back(request.ask.id);
       join(request, step);
     }
+  }
+
+  void begin_fetch(BatchedRequest request, BatchStep& step) {
+    request.blocks = blocks_needed(request);
+    gpu_used_ += request.blocks;
+    step.fetches.push_back(request.ask.id);
+    fetching_.push_back(request);
   }
 
   BatchingShape shape_;
@@ -210,6 +255,8 @@ class ContinuousBatching final : public BatchingPolicy {
   std::uint64_t watermark_ = 0;  // blocks
   // Together at most max_requests: a new one is admitted only where none is swapped or dropped.
   Requests running_, swapped_, dropped_;
+  Requests fetching_, received_;  // not admitted, with blocks: to be filled, and full
+  Requests kept_;                 // they have ended, and their blocks are still in use
   ArrivalQueue waiting_;
   std::uint64_t admitted_ = 0;  // requests so far
   std::uint64_t gpu_used_ = 0, host_used_ = 0;
@@ -252,7 +299,10 @@ std::unique_ptr<BatchingPolicy> make_continuous_batching(const BatchingShape& sh
 }  // namespace
 
 BatchingPolicyEntry continuous_batching_entry() {
-  return {.info = continuous_batching_info(), .speculates = true, .make = make_continuous_batching};
+  return {.info = continuous_batching_info(),
+          .speculates = true,
+          .hands_over = true,
+          .make = make_continuous_batching};
 }
 
 }  // namespace moelab

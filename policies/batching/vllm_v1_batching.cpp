@@ -31,7 +31,13 @@
 // many tokens more (num_lookahead_tokens), into which that writes its keys and values of the next drafts;
 // here drafts are made at the begin of the step that verifies them, into the blocks that it takes for them.
 //
+// A fetched request takes the blocks of all its tokens when it is first of those that wait and there is a
+// place for it (KVConnectorBase_V1, status WAITING_FOR_REMOTE_KVS), and runs no row before its keys and
+// values are there. The blocks of a kept one are free when it is released (delay_free_blocks).
+//
 // Deviations, each so that every request which fits alone runs to its end:
+// - Requests whose keys and values have come join before those that were preempted, which may wait for the
+//   blocks that they hold. vLLM has them wait in the order of the queue.
 // - A step that came out empty is formed again at once, as the engine's next turn would: with what came and
 //   ended meanwhile, and with requests that were preempted.
 // - After resize() to fewer blocks the last admitted are preempted first. vLLM's cache has one size.
@@ -88,6 +94,23 @@ class VllmV1Batching final : public BatchingPolicy {
 
   void refuse(std::span<const std::uint32_t> refused) override { refuse_drafts(running_, refused); }
 
+  void release(std::uint32_t id) override {
+    // As soon as its end is known; until then it is one that leaves like others.
+    for (BatchedRequest& request : leaving_)
+      if (request.ask.id == id) request.ask.kept = false;
+    const auto kept = find_request(kept_, id);
+    if (kept == kept_.end()) return;
+    pool_.release(*kept, FreeBlocks::kNoOwner);
+    kept_.erase(kept);
+  }
+
+  void receive(std::uint32_t id) override {
+    const auto fetched = find_request(fetching_, id);
+    if (fetched == fetching_.end()) return;
+    received_.push_back(*fetched);
+    fetching_.erase(fetched);
+  }
+
   void complete() override {
     for (BatchedRequest& request : running_)
       if (request.rows > 0 && complete_share(request)) leaving_.push_back(request);
@@ -105,7 +128,7 @@ class VllmV1Batching final : public BatchingPolicy {
             .gpu_floor = 0,
             .host_blocks = 0,
             .running = running_.size(),
-            .waiting = dropped_.size() + waiting_.size(),
+            .waiting = dropped_.size() + waiting_.size() + fetching_.size() + received_.size(),
             .swapped = 0};
   }
 
@@ -121,7 +144,12 @@ class VllmV1Batching final : public BatchingPolicy {
   /// What came and what ended during the step before is known now. Says whether that was anything.
   bool settle() {
     const bool any = !leaving_.empty() || seen_ < waiting_.size();
-    for (BatchedRequest& request : leaving_) pool_.release(request, FreeBlocks::kNoOwner);
+    for (BatchedRequest& request : leaving_) {
+      if (request.ask.kept)
+        kept_.push_back(request);
+      else
+        pool_.release(request, FreeBlocks::kNoOwner);
+    }
     leaving_.clear();
     seen_ = waiting_.size();
     return any;
@@ -137,7 +165,9 @@ class VllmV1Batching final : public BatchingPolicy {
     const std::size_t dropped = step.dropped.size();
     while (!pool_.has_room(0) && !running_.empty()) preempt_last(step);
     run_running(step);
-    if (step.dropped.size() == dropped) admit_waiting(step);
+    if (step.dropped.size() != dropped) return;
+    admit_received(step);
+    admit_waiting(step);
   }
 
   void run_running(BatchStep& step) {
@@ -181,10 +211,41 @@ class VllmV1Batching final : public BatchingPolicy {
     return pool_.find(request, full_own, (request.known - 1) / shape_.kv.block_tokens);
   }
 
+  bool has_place(const BatchStep& step) const {
+    return has_budget(step) && running_.size() + leaving_.size() < shape_.max_requests;
+  }
+
+  void admit_received(BatchStep& step) {
+    while (!received_.empty() && has_place(step)) {
+      running_.push_back(received_.front());
+      received_.erase(received_.begin());
+      step.admitted.push_back(running_.back().ask.id);
+      run(running_.back(), rows_within(running_.back(), step), step);
+    }
+  }
+
+  /// The first that waits takes its blocks; what they are for is then to come. Whether there is room.
+  bool begin_fetch(BatchStep& step) {
+    BatchedRequest request(waiting_.front(), admitted_);
+    request.blocks = request_blocks(tokens_to_hold(request, shape_), shape_.kv);
+    if (!pool_.has_room(request.blocks)) return false;
+    waiting_.pop();
+    --seen_;
+    ++admitted_;
+    pool_.take(request.blocks);
+    fetching_.push_back(request);
+    step.fetches.push_back(request.ask.id);
+    return true;
+  }
+
   void admit_waiting(BatchStep& step) {
-    while (has_budget(step) && running_.size() + leaving_.size() < shape_.max_requests) {
+    while (has_place(step)) {
       if (dropped_.empty() && seen_ == 0) return;
       const bool restarts = !dropped_.empty();
+      if (!restarts && waiting_.front().fetched) {
+        if (!begin_fetch(step)) return;
+        continue;
+      }
       BatchedRequest request =
           restarts ? dropped_.back().request : BatchedRequest(waiting_.front(), admitted_);
       const KvPool::Found found = find(request, restarts ? dropped_.back().full_own : 0);
@@ -219,9 +280,11 @@ class VllmV1Batching final : public BatchingPolicy {
   std::vector<BatchedRequest> running_;  // in the order of their last admission
   std::vector<Dropped> dropped_;         // they wait before all others, the last one first
   ArrivalQueue waiting_;
-  std::size_t seen_ = 0;                 // of waiting_, from its front: known to the scheduler
-  std::vector<BatchedRequest> leaving_;  // they have ended, of which it does not know yet
-  std::uint64_t admitted_ = 0;           // requests so far
+  std::size_t seen_ = 0;                             // of waiting_, from its front: known to the scheduler
+  std::vector<BatchedRequest> leaving_;              // they have ended, of which it does not know yet
+  std::vector<BatchedRequest> fetching_, received_;  // not admitted, with blocks: to be filled, and full
+  std::vector<BatchedRequest> kept_;                 // they have ended, and their blocks are still in use
+  std::uint64_t admitted_ = 0;                       // requests so far
   KvPool pool_;
 };
 
@@ -263,7 +326,7 @@ std::unique_ptr<BatchingPolicy> make_vllm_v1(const BatchingShape& shape, const P
 }  // namespace
 
 BatchingPolicyEntry vllm_v1_batching_entry() {
-  return {.info = vllm_v1_info(), .speculates = true, .make = make_vllm_v1};
+  return {.info = vllm_v1_info(), .speculates = true, .hands_over = true, .make = make_vllm_v1};
 }
 
 }  // namespace moelab

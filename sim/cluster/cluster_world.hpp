@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "policies/compression_state.hpp"
-#include "sim/cluster/change_bell.hpp"
 #include "sim/cluster/cluster_plan.hpp"
 #include "sim/cluster/cluster_resources.hpp"
 #include "sim/cluster/live_placement.hpp"
 #include "sim/cluster/recent_uses.hpp"
 #include "sim/cluster/remote_cost.hpp"
+#include "sim/engine/change_bell.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/serving/graph_observer.hpp"
 #include "sim/serving/servers_present.hpp"

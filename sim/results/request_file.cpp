@@ -49,13 +49,29 @@ bool any_prefixes(const std::vector<RunResult>& results) {
   return std::ranges::any_of(results, [](const RunResult& r) { return r.counted.prefixes; });
 }
 
-/// `prefixes`: of any of the results' systems.
-Json record(const RunResult& r, const RequestTimes& q, bool prefixes) {
-  const auto& servers = r.cluster.servers;
+/// Whether any of them has requests that one instance began and another one went on with.
+bool any_handed_over(const std::vector<RunResult>& results) {
+  return std::ranges::any_of(results, [](const RunResult& r) { return r.instances.transfers.transfers > 0; });
+}
+
+/// Of a cluster's servers or of a system's instances; null where there is one.
+Json server_name(const RunResult& r, std::int32_t number) {
+  if (number < 0) return nullptr;
+  const auto place = static_cast<std::size_t>(number);
+  if (!r.instances.servers.empty()) return r.instances.servers[place].name;
+  return r.cluster.servers.empty() ? Json(nullptr) : Json(r.cluster.servers[place].name);
+}
+
+/// What records have of some results only.
+struct RecordColumns {
+  bool prefixes = false, handed_over = false;
+};
+
+Json record(const RunResult& r, const RequestTimes& q, const RecordColumns& columns) {
   Json j = {{"system", r.system},
             {"seed", r.seed},
             {"request", q.number},
-            {"server", servers.empty() ? Json(nullptr) : Json(servers[q.server].name)},
+            {"server", server_name(r, static_cast<std::int32_t>(q.server))},
             {"arrival_s", q.arrival_s},
             {"started_s", q.started_s},
             {"first_token_s", if_ever(q.first_token_s)},
@@ -64,7 +80,12 @@ Json record(const RunResult& r, const RequestTimes& q, bool prefixes) {
             {"output_tokens", q.output_tokens},
             {"preempted", q.preempted},
             {"longest_gap_s", if_ever(q.longest_gap_s)}};
-  if (prefixes) j["cached_tokens"] = r.counted.prefixes ? Json(q.cached_tokens) : Json(nullptr);
+  if (columns.handed_over) {
+    j["decode_server"] = server_name(r, q.decoded_by);
+    j["kv_sent_from_s"] = if_ever(q.sent_from_s);
+    j["kv_sent_until_s"] = if_ever(q.sent_until_s);
+  }
+  if (columns.prefixes) j["cached_tokens"] = r.counted.prefixes ? Json(q.cached_tokens) : Json(nullptr);
   if (!r.classes.empty())
     j["class"] = q.of_class < r.classes.size() ? Json(r.classes[q.of_class]) : Json(nullptr);
   if (!r.metrics.measured.whole) j["measured"] = q.measured;
@@ -74,12 +95,12 @@ Json record(const RunResult& r, const RequestTimes& q, bool prefixes) {
 /// Calls `add` with the record of each request, by system and number.
 template <class Add>
 void each_record(const std::vector<RunResult>& results, const Add& add) {
-  const bool prefixes = any_prefixes(results);
+  const RecordColumns columns{any_prefixes(results), any_handed_over(results)};
   for (const RunResult& r : results) {
     std::vector<RequestTimes> requests = r.metrics.requests;
     std::stable_sort(requests.begin(), requests.end(),
                      [](const RequestTimes& a, const RequestTimes& b) { return a.number < b.number; });
-    for (const RequestTimes& q : requests) add(record(r, q, prefixes));
+    for (const RequestTimes& q : requests) add(record(r, q, columns));
   }
 }
 
@@ -98,11 +119,12 @@ std::string requests_jsonl(const std::vector<RunResult>& results) {
 std::string requests_csv(const std::vector<RunResult>& results) {
   std::string text;
   const RunResult none;
-  // Columns as the lines have them: of a system that does not fit there is no line, nor what was measured.
+  // RecordColumns as the lines have them: of a system that does not fit there is no line, nor what was
+  // measured.
   const auto ran =
       std::ranges::find_if(results, [](const RunResult& r) { return !r.metrics.requests.empty(); });
   const RunResult& first = ran != results.end() ? *ran : results.empty() ? none : results.front();
-  const Json nothing = record(first, {}, any_prefixes(results));
+  const Json nothing = record(first, {}, {any_prefixes(results), any_handed_over(results)});
   for (const auto& [key, value] : nothing.items()) text += (text.empty() ? "" : ",") + key;
   text += "\n";
   each_record(results, [&](const Json& one) {

@@ -11,8 +11,9 @@ namespace moelab {
 /// A JSON object a line, of each request that was begun, by system and then number: system, seed, request,
 /// server (null where there is one machine), arrival_s, started_s, first_token_s, end_s (null: its server
 /// left before), prompt_tokens, output_tokens, preempted, longest_gap_s (null without a second token); where
-/// prompts have beginnings in common, cached_tokens (of the prompt, found in the KV cache when it was first
-/// admitted; null of systems without batching); of a workload with classes its class, with a warm-up or
+/// an instance went on with what another one had begun, decode_server, kv_sent_from_s and kv_sent_until_s;
+/// where prompts have beginnings in common, cached_tokens (of the prompt, found in the KV cache when it was
+/// first admitted; null of systems without batching); of a workload with classes its class, with a warm-up or
 /// cool-down whether statistics are of it (measured).
 std::string requests_jsonl(const std::vector<RunResult>& results);
 /// The same with a header line and commas; what is null there is empty here.

@@ -2,6 +2,7 @@
 
 #include "models/json.hpp"
 #include "sim/results/cluster_json.hpp"
+#include "sim/results/instances_table.hpp"
 #include "sim/results/latency_causes.hpp"
 #include "sim/results/request_latencies.hpp"
 #include "sim/results/result_json.hpp"
@@ -315,6 +316,7 @@ Json result_json(const RunResult& r) {
   else
     j.update(memory_plan_json(r.memory, r.paged));
   if (r.paged || r.memory.kv_blocks > 0) add_serving(r, j);
+  if (!r.instances.servers.empty()) j["instances"] = instances_json(r.instances);
   j["layers"] = layers_json(r.metrics.layers, r.counted.lookups);
   if (r.planned) j["plan"] = plan_json(r.plan);
   j["operations"] = r.operations;

@@ -7,6 +7,7 @@
 #include "models/stored_weights.hpp"
 #include "sim/results/cause_words.hpp"
 #include "sim/results/cluster_table.hpp"
+#include "sim/results/instances_table.hpp"
 #include "sim/results/latency_causes.hpp"
 #include "sim/results/latency_table.hpp"
 #include "sim/results/request_latencies.hpp"
@@ -463,6 +464,7 @@ void add_experts(const Scenario& s, const std::vector<RunResult>& results, TextR
   if (looked_up && s.device.is_discrete()) report.add_table(gpu_table(s, results));
   if (looked_up) report.add_table(hits_table(s, results));
   report.add_table(serving_table(s, results));
+  add_instances(results, report);
   report.add_table(window_table(results));
   report.add_table(balance_table(results));
   report.add_table(paged_memory_table(results));

@@ -25,7 +25,7 @@ static void from_json(const nlohmann::json& j, ServingSeries& series) {
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RequestTimes, number, server, arrival_s, started_s, first_token_s, end_s,
                                    prompt_tokens, output_tokens, preempted, cached_tokens, longest_gap_s,
-                                   of_class, measured)
+                                   of_class, decoded_by, sent_from_s, sent_until_s, measured)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasuredTime, whole, begin_s, end_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LayerCounts, hits, stall_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metrics, ttft_s, end_to_end_s, token_gaps_s, gap_classes, measured,
@@ -63,11 +63,14 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MigrationRecord, at_s, adopted, recovery, rem
                                    horizon_s, saved_s, cost_s, experts, done_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FaultRecord, at_s, server, event, uncovered, recovered_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClusterResult, servers, migrations, faults, redirected, lacking)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(InstanceResult, name, requests, steps, rows, most_kv_use, computed_s)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TransferCounts, transfers, bytes, wait_s, send_s)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(InstancesResult, servers, gpus, transfers)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Counted, lookups, bytes, prefetch, routing, execution, prefixes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunResult, scenario, system, executor, question, model, device, runtime,
-                                   routing, seed, metrics, counted, memory, plan, planned, paged, cluster,
-                                   busy, service, quality, provenance, warnings, operations, wakes, classes,
-                                   document, data_files)
+                                   routing, seed, metrics, counted, memory, plan, planned, paged, instances,
+                                   cluster, busy, service, quality, provenance, warnings, operations, wakes,
+                                   classes, document, data_files)
 
 std::string pack_result(const RunResult& result) {
   return nlohmann::json(result).dump();

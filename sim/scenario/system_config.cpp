@@ -348,7 +348,14 @@ SystemConfig read_system(const YamlMap& root) {
   if (root.has("detection")) system.detection = root.quantity<Seconds>("detection", at_least(Seconds(0.001)));
   system.batching = read_batching(root, system);
   if (!system.placed) system.kv = read_kv(root, system.paging.has_value());
-  if (system.paging) read_window(root, system);
+  if (system.paging) {
+    read_window(root, system);
+    system.instances = read_instances(root);
+  } else if (root.has("instances")) {
+    root.fail("instances",
+              "several instances serve from KV caches in blocks, which systems with 'weights: paged' have "
+              "(such as vllm-v1); servers of other kinds are a cluster's ('cluster' of a scenario)");
+  }
   if (system.placed) {
     read_home_store(root, system);
     check_planes(root, system);

@@ -13,6 +13,7 @@
 #include "models/units.hpp"
 #include "policies/compression_state.hpp"
 #include "policies/policy_info.hpp"
+#include "sim/scenario/instances_config.hpp"
 
 namespace moelab {
 
@@ -155,6 +156,7 @@ struct SystemConfig {
   /// weights: paged; of the policies of experts then cache (what is pinned) and routing are its.
   std::optional<PagingConfig> paging;
   std::optional<PlacedConfig> placed;           // weights: placed; likewise
+  std::optional<InstancesConfig> instances;     // of one that pages; nothing: one
   Redirection redirection = Redirection::none;  // of a cluster whose servers do not call each other
   /// On a cluster: until a server that does not answer is known to be gone, before a call is repeated, and
   /// how often a server that is away is looked for. Absent: a second.

@@ -152,6 +152,7 @@ void check_on_device(const SystemConfig& system, const Scenario& scenario, const
   if (system.paging) check_pinned(system, scenario, where);
   check_on_gpus(system, scenario, where);
   if (system.batching) check_batching(system, scenario, where);
+  check_instances(system, scenario, where);
   check_codec(system, scenario.device, where);
 }
 

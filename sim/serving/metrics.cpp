@@ -57,6 +57,27 @@ Cause cause_of(const OpLabel& label) {
   return Cause::host;
 }
 
+void ServingCounts::add(const ServingCounts& other) {
+  steps += other.steps;
+  rows += other.rows;
+  recomputed += other.recomputed;
+  swapped_out += other.swapped_out;
+  dropped += other.dropped;
+  swap_in_bytes += other.swap_in_bytes;
+  swap_out_bytes += other.swap_out_bytes;
+  decoded_bytes += other.decoded_bytes;
+  loaded_bytes += other.loaded_bytes;
+  promoted_bytes += other.promoted_bytes;
+  ssd_bytes += other.ssd_bytes;
+  page_cache_bytes += other.page_cache_bytes;
+  moved_experts += other.moved_experts;
+  most_blocks = std::max(most_blocks, other.most_blocks);
+  most_kv_use = std::max(most_kv_use, other.most_kv_use);
+  mean_pairs += other.mean_pairs;
+  most_pairs += other.most_pairs;
+  exchanged_bytes += other.exchanged_bytes;
+}
+
 void ServingSeries::add(ServingSample sample) {
   finish(sample);
   if (samples_.size() < kMost) return;

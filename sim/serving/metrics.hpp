@@ -162,6 +162,8 @@ struct ServingCounts {
   double mean_pairs = 0, most_pairs = 0;
   double exchanged_bytes = 0;
 
+  /// Of another server.
+  void add(const ServingCounts& other);
   /// 1: each GPU has as much to do as any other (vLLM's "balancedness"). Where GPUs divide experts.
   double balancedness() const { return mean_pairs / most_pairs; }
 };
@@ -176,7 +178,7 @@ struct MeasuredTime {
 struct RequestTimes {
   std::uint32_t number = 0;  // in order of arrival; of a trace that is served in turn, its place there, and
                              // of conversations, which follow each other
-  std::uint32_t server = 0;  // of a cluster, the one that served it
+  std::uint32_t server = 0;  // of a cluster or of instances, the one that served it, or ran its prompt
   double arrival_s = 0;
   double started_s = 0;  // of the first pass that ran some of it
   double first_token_s = -1;
@@ -187,7 +189,11 @@ struct RequestTimes {
   std::uint32_t cached_tokens = 0;    // of its prompt, found in the KV cache when it was first admitted
   double longest_gap_s = -1;          // between two of its tokens; negative: it has no second one
   std::uint16_t of_class = kNoClass;  // place in WorkloadConfig::mix
-  bool measured = true;               // false: it came in warm_up or cool_down, and no statistic is of it
+  // Of disaggregated prefill: the instance that went on, and while its KV cache was sent there; negative:
+  // none.
+  std::int32_t decoded_by = -1;
+  double sent_from_s = -1, sent_until_s = -1;
+  bool measured = true;  // false: it came in warm_up or cool_down, and no statistic is of it
 
   bool answered() const { return end_s >= 0; }
 };

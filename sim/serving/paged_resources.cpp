@@ -47,11 +47,11 @@ PagedGpu add_gpu(engine::Engine& engine, const TimingModel& timing, double decod
 }  // namespace
 
 PagedResources add_paged_resources(engine::Engine& engine, const TimingModel& timing, const PagedPlan& plan,
-                                   std::size_t gpus) {
+                                   std::size_t gpus, const std::string& prefix) {
   PagedResources node;
   for (std::size_t gpu = 0; gpu < gpus; ++gpu)
-    node.gpus.push_back(
-        add_gpu(engine, timing, decode_traffic(plan), gpus > 1 ? "gpu" + std::to_string(gpu) + "/" : ""));
+    node.gpus.push_back(add_gpu(engine, timing, decode_traffic(plan),
+                                prefix + (gpus > 1 ? "gpu" + std::to_string(gpu) + "/" : "")));
   return node;
 }
 

@@ -2,6 +2,7 @@
 // one stands for all.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "models/timing.hpp"
@@ -35,9 +36,9 @@ struct PagedResources {
   std::vector<PagedGpu> gpus;  // those that are simulated
 };
 
-/// Of several GPUs names begin with "gpu0/", "gpu1/" and so on.
+/// Names begin with `prefix`, and of several GPUs behind that with "gpu0/", "gpu1/" and so on.
 PagedResources add_paged_resources(engine::Engine& engine, const TimingModel& timing, const PagedPlan& plan,
-                                   std::size_t gpus = 1);
+                                   std::size_t gpus = 1, const std::string& prefix = "");
 
 /// Bytes that a GPU takes in over the link while `ranks` of them sum up `bytes` each: a ring moves
 /// 2 (n - 1) / n of them in each direction.

@@ -18,6 +18,8 @@
 
 namespace moelab {
 
+class ChangeBell;
+
 class RequestSource {
  public:
   virtual ~RequestSource() = default;
@@ -35,6 +37,12 @@ class RequestSource {
   virtual std::optional<double> next_time() const = 0;
   /// One of those taken, which came at `arrival_s`, is answered.
   virtual void finished(std::uint32_t number, double arrival_s, double now) = 0;
+
+  /// Of one whose requests come when others send them: what rings when there may be more to do. nullptr:
+  /// next_time() says when.
+  virtual ChangeBell* bell() { return nullptr; }
+  /// One of those taken, which fetches its keys and values, has the blocks for them.
+  virtual void has_blocks(std::uint32_t /*number*/) {}
 
   // Of a server that has left its cluster.
   /// One of those taken was under way: it will not be answered.

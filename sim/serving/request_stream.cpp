@@ -51,7 +51,10 @@ void RequestStream::announce(double now) {
   for (const RequestSource::Arrival& arrival : source_.take(now)) {
     const std::uint32_t order = arrival.order == RequestSource::kByNumber ? arrival.number : arrival.order;
     const bool measured = measured_.holds(order, arrival.request.arrival_s);
-    live_.emplace(arrival.number, Live{.request = arrival.request, .measured = measured});
+    const double begun = arrival.request.first_token_s;
+    live_.emplace(
+        arrival.number,
+        Live{.request = arrival.request, .first_token = begun, .last_token = begun, .measured = measured});
     in_order_.push_back(arrival.number);
     policy_.arrive(batch_request(arrival.request, arrival.number));
   }
@@ -88,7 +91,9 @@ bool RequestStream::next(double now, Pass& pass) {
   announce(now);
   release_rows();
   empty(pass);
-  if (!policy_.form(step_)) return false;
+  const bool runs = policy_.form(step_);
+  for (const std::uint32_t number : step_.fetches) source_.has_blocks(number);
+  if (!runs) return false;
   pass.of_ranks.resize(step_.of_ranks.size());
   for (Pass& own : pass.of_ranks) empty(own);
   running_ += step_.admitted.size();
@@ -149,7 +154,7 @@ void RequestStream::count_tokens(const StepShare& share, std::uint32_t refused, 
   const std::uint32_t tokens = share.prompt ? 1 : share.tokens - refused;
   m.tokens += tokens;
   if (!share.prompt && drafts_.tokens > 0) m.speculation.add(share.tokens - 1, refused);
-  if (live.tokens == 0) {
+  if (live.first_token < 0) {
     if (live.measured) m.ttft_s.push_back(now - arrival_s);
     live.first_token = now;
   } else {
@@ -172,7 +177,7 @@ RequestTimes RequestStream::times_of(std::uint32_t number, const Live& live) {
           .started_s = live.begin,
           .first_token_s = live.first_token,
           .prompt_tokens = live.request.prompt_tokens,
-          .output_tokens = live.request.output_tokens,
+          .output_tokens = live.request.output_tokens + (live.request.first_token_s < 0 ? 0U : 1U),
           .preempted = live.preempted,
           .cached_tokens = live.cached_tokens,
           .longest_gap_s = live.longest_gap_s,

@@ -27,7 +27,8 @@ class RequestStream {
 
   /// Statistics are of these requests; without a call, of all.
   void measure(const MeasuredRange& range) { measured_ = range; }
-  /// Forms the next step of what has arrived by `now` and fills `pass`; false: nothing can run.
+  /// Forms the next step of what has arrived by `now` and fills `pass`; false: nothing can run. Tells the
+  /// source which requests have blocks for what they fetch, either way.
   bool next(double now, Pass& pass);
   /// Whether the step that next() formed runs only requests that no step before it ran, and none before them
   /// is unanswered: a batch of its own begins.

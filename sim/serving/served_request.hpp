@@ -27,6 +27,9 @@ struct ServedRequest {
   bool encoded = false;
   /// Of its prompt: those that an encoder read, to which the decoder attends by cross-attention.
   std::uint32_t encoder_tokens = 0;
+  bool kept = false, fetched = false;  // as BatchRequest says
+  /// Of one that another server began: when that produced its first token; negative: it was not begun.
+  double first_token_s = -1;
   std::uint16_t of_class = kNoClass;  // place in WorkloadConfig::mix
   /// Of a conversation: it comes so many seconds after the answer to the request before it in the list, in
   /// the place of `arrival_s`. Negative: it does not.
@@ -40,6 +43,8 @@ struct ServedRequest {
 /// As the batching policy sees it, as long as `request` or a copy of it is there.
 inline BatchRequest batch_request(const ServedRequest& request, std::uint32_t id = 0) {
   BatchRequest asks{id, request.prompt_tokens, request.output_tokens, request.prefilled, request.encoded};
+  asks.kept = request.kept;
+  asks.fetched = request.fetched;
   if (request.parts) asks.parts = *request.parts;
   return asks;
 }

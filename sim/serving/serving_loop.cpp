@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "sim/engine/change_bell.hpp"
+
 namespace moelab {
 namespace {
 
@@ -42,6 +44,10 @@ engine::Process ServingLoop::serve() {
     }
     stage_.between_steps();
     if (!state_.stream->next(engine.now(), state_.pass)) {
+      if (ChangeBell* bell = state_.stream->source().bell(); bell != nullptr) {
+        co_await bell->next();
+        continue;
+      }
       if (!state_.stream->next_arrival()) break;
       co_await engine.until(*state_.stream->next_arrival());
       continue;

@@ -37,7 +37,7 @@ engine::StoredExperts stored_experts(const StorageSplit& split) {
 WindowedStage::WindowedStage(ServerState& state, const Scenario& scenario, const SystemConfig& system,
                              const RoutingTrace& trace, const PagedPlan& plan,
                              const std::vector<ServedRequest>& requests, std::span<const double> profile,
-                             engine::WindowMirror* mirror)
+                             engine::WindowMirror* mirror, const std::string& prefix)
     : state_(state),
       engine_(state.engine),
       scenario_(scenario),
@@ -48,7 +48,7 @@ WindowedStage::WindowedStage(ServerState& state, const Scenario& scenario, const
       timing_(scenario.device),
       times_(scenario, system, timing_, trace),
       draft_times_(DraftTimes::make(scenario, system, timing_)),
-      resources_(add_paged_resources(engine_, timing_, plan, times_.gpus())),
+      resources_(add_paged_resources(engine_, timing_, plan, times_.gpus(), prefix)),
       residency_(engine_, resources_, timing_, plan, system, static_cast<int>(scenario.gpus()),
                  largest_request(kv_shape(system, plan.memory), requests), state.observer),
       experts_(scenario, system, plan, profile, times_.gpus()),

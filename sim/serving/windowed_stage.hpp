@@ -39,10 +39,11 @@ class WindowedStage final : public ServingStage {
  public:
   /// Everything by reference outlives the stage. `plan` has no shortfall. `profile`: [layers, experts] uses
   /// in an offline profile, for a cache policy that needs one; read by the constructor. `mirror` may be
-  /// nullptr.
+  /// nullptr. `prefix`: of its resources' names.
   WindowedStage(ServerState& state, const Scenario& scenario, const SystemConfig& system,
                 const RoutingTrace& trace, const PagedPlan& plan, const std::vector<ServedRequest>& requests,
-                std::span<const double> profile = {}, engine::WindowMirror* mirror = nullptr);
+                std::span<const double> profile = {}, engine::WindowMirror* mirror = nullptr,
+                const std::string& prefix = "");
 
   void between_steps() override;
   void begin_step() override;

@@ -98,8 +98,8 @@ Words smaller_run(Words words) {
 /// A command's words, with a smaller workload.
 Words smaller(Words words) {
   const std::string& command = words.front();
-  if (words.size() > 1 &&
-      (words[1] == "chat-and-code" || words[1] == "shared-prompts")) {  // lengths are its classes'
+  if (words.size() > 1 && (words[1] == "chat-and-code" || words[1] == "shared-prompts" ||
+                           words[1] == "prefill-decode")) {  // lengths are their own
     const Words shorter = with(words, {"--set", "workload.warm_up=1", "--set", "workload.cool_down=1"});
     return command == "load" ? with(shorter, {"--requests", "8"})
                              : with(shorter, {"--set", "workload.requests=8"});

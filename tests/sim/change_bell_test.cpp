@@ -1,6 +1,6 @@
 // When a process looks that sleeps until something changes: at the instants at which one looks that never
 // sleeps.
-#include "sim/cluster/change_bell.hpp"
+#include "sim/engine/change_bell.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
