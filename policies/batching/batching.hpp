@@ -57,9 +57,11 @@ struct BatchRequest {
   /// Of what tokens it is made, of its prompt and what it will generate; behind the last part they are its
   /// own, which no other request has. They outlive the request.
   std::span<const TokenPart> parts = {};
+  std::int32_t priority = 0;  // lower goes first, to policies that go by it
   bool operator==(const BatchRequest& other) const {
     return id == other.id && prompt_tokens == other.prompt_tokens && output_tokens == other.output_tokens &&
-           prefilled == other.prefilled && encoded == other.encoded && std::ranges::equal(parts, other.parts);
+           prefilled == other.prefilled && encoded == other.encoded &&
+           std::ranges::equal(parts, other.parts) && priority == other.priority;
   }
 };
 
@@ -161,6 +163,8 @@ struct BatchingPolicyEntry {
   PolicyInfo info;
   bool static_batches = false;  // a batch runs until all its requests are done, prompts by micro_batch
   bool speculates = false;      // its decode shares run drafts, and it hears what was refused
+  /// Whether it goes by requests' priorities with these parameters; empty: never.
+  std::function<bool(const PolicyParameters& parameters)> by_priority = {};
   /// Throws InputError for a shape with a zero or with max_tokens < max_requests (one token of each request
   /// that runs must fit into a step; where the policy says so, its drafts too), and for parameters that the
   /// policy's row does not allow.
