@@ -33,6 +33,7 @@ struct ServedRequest {
   double think_s = -1;
   /// What it has in common with others (BatchRequest::parts); nullptr: nothing.
   std::shared_ptr<const std::vector<TokenPart>> parts = nullptr;
+  std::int32_t priority = 0;  // as BatchRequest says
 
   bool goes_on() const { return think_s >= 0; }
 };
@@ -41,6 +42,7 @@ struct ServedRequest {
 inline BatchRequest batch_request(const ServedRequest& request, std::uint32_t id = 0) {
   BatchRequest asks{id, request.prompt_tokens, request.output_tokens, request.prefilled, request.encoded};
   if (request.parts) asks.parts = *request.parts;
+  asks.priority = request.priority;
   return asks;
 }
 
