@@ -30,8 +30,7 @@
 //   counts tokens made a step late, and runs who has ended once more. Here neither.
 // - The tree's leaves leave as a whole, and early, by the order in which they were last looked at; here block
 //   by block, when they are taken, by the order in which they were released.
-// - With disable_radix_cache and requests that ignore their end, SGLang adds memory up over time
-//   (add_one_req_ignore_eos); here it does as else.
+// - add_one_req_ignore_eos, by which SGLang adds memory up over time without the tree, is left out.
 // - Requests that come prefilled join the decodes where they are first in the queue. Nothing drafts.
 // Deviations, each so that every request which fits alone runs to its end:
 // - Where nothing runs, the first that waits joins if it fits at all.
@@ -364,6 +363,7 @@ class SglangBatching final : public BatchingPolicy {
   }
 
   void form_decodes(BatchStep& step) {
+    const std::size_t dropped = step.dropped.size();
     const bool heard = std::exchange(ended_, 0) > 0;
     if (heard || (running_.empty() && leaving_.empty())) full_ = false;
     if (running_.empty()) {
@@ -375,7 +375,7 @@ class SglangBatching final : public BatchingPolicy {
       full_ = false;
       if (!retract_for_decodes(step)) return;
     }
-    if (step.dropped.empty()) admit_prefilled(step);
+    if (step.dropped.size() == dropped) admit_prefilled(step);
     decode_all(step);
   }
 

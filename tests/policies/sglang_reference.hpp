@@ -505,7 +505,7 @@ class SglangReference {
   // --- update_running_batch
 
   void decode() {
-    const std::size_t size = running_.size();
+    const std::size_t size = running_.size(), dropped = step_.dropped.size();
     std::erase_if(running_, [](const Pointer& req) { return req->heard_done; });
     const bool filtered = running_.size() < size;
     if (filtered || running_.empty()) full_ = false;
@@ -518,7 +518,7 @@ class SglangReference {
         if (!retract_decode()) return;
       }
     }
-    if (step_.dropped.empty()) admit_prefilled();
+    if (step_.dropped.size() == dropped) admit_prefilled();
     for (const Pointer& req : decoding()) run_decode(req);
   }
 

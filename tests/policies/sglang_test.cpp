@@ -179,6 +179,17 @@ TEST_CASE("sglang forms a step while the one before it runs") {
   CHECK(next(*policy) == "2p4@0*, admitted 2, finished 2");
 }
 
+TEST_CASE(
+    "sglang: when the cache shrinks, a request that came prefilled takes the place of one that has none") {
+  // In 10 blocks of a token request 1 has 5 tokens; in 3 it has no room, and request 2, of 3 tokens, has.
+  const auto policy = make(kName, shape_of(1, 10), {{kOneAfterTheOther, 1}});
+  policy->arrive({.id = 1, .prompt_tokens = 4, .output_tokens = 3, .prefilled = true});
+  CHECK(next(*policy) == "1d1@4*, admitted 1");
+  policy->arrive({.id = 2, .prompt_tokens = 2, .output_tokens = 1, .prefilled = true});
+  policy->resize(3);
+  CHECK(next(*policy) == "2d1@2*, admitted 2, dropped 1, finished 2");
+}
+
 TEST_CASE("sglang: parameters that it does not have are named") {
   CHECK_THROWS_AS(make(kName, shape_of(16, 10), {{"schedule_policy", 3}}), InputError);
   CHECK_THROWS_AS(make(kName, shape_of(16, 10), {{"chunked_prefill_size", 2.5}}), InputError);
