@@ -48,6 +48,7 @@ scenario.workload.conversations.distribution exponential
 scenario.workload.conversations.most 32768
 scenario.workload.classes[].conversations {turns: 4, think_time: 20 s}
 scenario.workload.classes[].shared_prefix 1200
+scenario.workload.classes[].priority 10
 scenario.workload.counts counts.safetensors
 scenario.workload.drift 0.2
 scenario.workload.gate_decay 0.5

@@ -62,7 +62,7 @@ scenario.workload.output_tokens.median half of the answers are shorter
 scenario.workload.output_tokens.mean their mean, in the place of the median
 scenario.workload.output_tokens.sigma standard deviation of the lengths' logarithm
 scenario.workload.lengths_of a request log from which pairs of lengths are drawn, in the place of prompt_tokens and output_tokens
-scenario.workload.shared_prefix tokens before each prompt that all requests have in common, such as a system prompt (found in the KV cache by batching: vllm-v1)
+scenario.workload.shared_prefix tokens before each prompt that all requests have in common, such as a system prompt (found in the KV cache by batching: vllm-v1 and sglang)
 scenario.workload.conversations requests that go on when they are answered: each prompt is all that was said before, and new words
 scenario.workload.conversations.turns requests of a conversation, as prompt_tokens: a number, the least and the most, or a distribution
 scenario.workload.conversations.turns.distribution how they are drawn
@@ -77,6 +77,7 @@ scenario.workload.conversations.most tokens of a prompt and its answer, beyond w
 scenario.workload.classes kinds of requests, each with lengths of its own, which results tell apart
 scenario.workload.classes[].name one word, which service levels name too
 scenario.workload.classes[].share of the requests; shares add up to 1
+scenario.workload.classes[].priority lower goes first; to batching: {policy: vllm-v1, scheduling: 1}
 scenario.workload.prefilled true: prompts are run elsewhere, and their keys and values come with the requests
 scenario.workload.arrivals_per_s requests a second; 0: all are there from the start; or a rate that rises, {from, to}
 scenario.workload.arrivals_per_s.from the rate of the first requests

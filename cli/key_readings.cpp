@@ -62,7 +62,8 @@ constexpr KeyProbe kProbes[] = {
     {"zipmoe-orin", "workload",
      "{requests: 1, prompt_tokens: 1, output_tokens: 1, conversations: {turns: [1, 2]}}"},
     {"zipmoe-orin", "workload",
-     "{classes: [{name: a, share: 1, lengths_of: none.jsonl}, {name: b, share: 1, prompt_tokens: 1, "
+     "{classes: [{name: a, share: 1, priority: 1, lengths_of: none.jsonl}, {name: b, share: 1, "
+     "prompt_tokens: 1, "
      "output_tokens: 1}, {name: c, share: 1, prompt_tokens: [1, 2], output_tokens: [1, 2]}, {name: d, share: "
      "1, prompt_tokens: {distribution: uniform, least: 1, most: 2}, output_tokens: {distribution: uniform, "
      "least: 1, most: 2}}, {name: e, share: 1, prompt_tokens: {distribution: lognormal, mean: 1, sigma: 1}, "

@@ -115,9 +115,17 @@ bool steps_are_known(const Scenario& s, const SystemConfig& system, const Routin
   if (come_in_turn(s, system)) return true;
   if (has_conversations(s.workload)) return false;  // which turn comes next depends on answers
   const bool chunked = system.batching && (system.batching->policy.name == "vllm-v1" ||
+                                           system.batching->policy.name == "sglang" ||
                                            (system.batching->policy.parameters.contains("chunked") &&
                                             system.batching->policy.parameters.at("chunked") != 0));
   return s.workload.batch == 1 && !chunked && served_requests(s, trace).size() <= trace.requests().size();
+}
+
+bool goes_by_priority(const SystemConfig& system) {
+  if (!system.batching) return false;
+  const PolicyChoice& choice = system.batching->policy;
+  const auto& by_priority = find_batching_policy(choice.name)->by_priority;
+  return by_priority && by_priority(choice.parameters);
 }
 
 /// Policies that go by scores, and what the trace has of them.
@@ -244,6 +252,11 @@ void add_provenance(const Scenario& s, const SystemConfig& system, const Routing
         "exchanges of rows: all-gather and reduce-scatter (vLLM's default), each as long as the all-reduce "
         "that moves as much over each link (derived)");
   for (const std::string& note : machine_notes(s)) r.warnings.push_back(note);
+  if (has_priorities(s.workload) && !goes_by_priority(system))
+    r.warnings.push_back(
+        "system '" + system.name +
+        "' does not go by the requests' priorities; 'batching: {policy: vllm-v1, scheduling: "
+        "1}' does");
   if (!trace.model().empty() && !names_model(trace.model(), s.model))
     r.warnings.push_back("the trace says it is of model '" + trace.model() + "', the scenario's is '" +
                          s.model.name + "'");

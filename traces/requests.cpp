@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 #include "models/input_error.hpp"
@@ -15,6 +16,7 @@ namespace {
 constexpr std::uint64_t kMostTokens = std::numeric_limits<std::uint32_t>::max();
 constexpr const char* kColumns = "arrival_s,prompt_tokens,output_tokens";
 constexpr const char* kSharedColumns = ",shared_tokens,shared_with";
+constexpr const char* kPriorityColumn = ",priority";
 
 std::uint32_t count_at(const CsvReader& csv, std::size_t column, const char* what) {
   const std::uint64_t value = csv.unsigned_at(column, what);
@@ -22,18 +24,29 @@ std::uint32_t count_at(const CsvReader& csv, std::size_t column, const char* wha
   return static_cast<std::uint32_t>(value);
 }
 
+std::int32_t priority_at(const CsvReader& csv, std::size_t column) {
+  const double value = csv.number_at(column, "a priority");
+  if (value != std::floor(value) || std::abs(value) > kMostPriority)
+    csv.fail(column, "expected a priority, a whole number from -1000000 to 1000000");
+  return static_cast<std::int32_t>(value);
+}
+
 RequestRecord record_at(const CsvReader& csv) {
   RequestRecord request{csv.number_at(0, "seconds"), count_at(csv, 1, "a number of tokens"),
                         count_at(csv, 2, "a number of tokens")};
-  if (csv.header().size() < 5) return request;
-  request.shared_tokens = count_at(csv, 3, "a number of tokens");
-  request.shared_with = count_at(csv, 4, "a request's number");
+  const std::size_t columns = csv.header().size();
+  if (columns >= 5) {
+    request.shared_tokens = count_at(csv, 3, "a number of tokens");
+    request.shared_with = count_at(csv, 4, "a request's number");
+  }
+  if (columns == 4 || columns == 6) request.priority = priority_at(csv, columns - 1);
   return request;
 }
 
 bool has_columns(const CsvReader& csv) {
   std::string header;
   for (const std::string& name : csv.header()) header += (header.empty() ? "" : ",") + name;
+  if (header.ends_with(kPriorityColumn)) header.resize(header.size() - std::string(kPriorityColumn).size());
   return header == kColumns || header == std::string(kColumns) + kSharedColumns;
 }
 
@@ -103,12 +116,17 @@ bool shares_tokens(std::span<const RequestRecord> requests) {
   return std::ranges::any_of(requests, [](const RequestRecord& r) { return r.shared_tokens > 0; });
 }
 
+bool has_priorities(std::span<const RequestRecord> requests) {
+  return std::ranges::any_of(requests, [](const RequestRecord& r) { return r.priority != 0; });
+}
+
 std::vector<RequestRecord> read_request_log(const std::string& path) {
   CsvReader csv(path);
   if (!has_columns(csv))
     fail_at_line(csv.name(), 1, 0,
                  "expected the columns arrival_s,prompt_tokens,output_tokens, and shared_tokens,shared_with "
-                 "behind them where prompts have beginnings in common; `moelab trace import-requests` makes "
+                 "behind them where prompts have beginnings in common, and priority last where requests have "
+                 "priorities; `moelab trace import-requests` makes "
                  "them of Azure's, BurstGPT's and Mooncake's traces");
   std::vector<RequestRecord> requests;
   double before = 0;
@@ -127,8 +145,9 @@ std::vector<RequestRecord> read_request_log(const std::string& path) {
 void write_request_log(std::span<const RequestRecord> requests, const std::string& path) {
   if (requests.empty()) throw InputError(path, "cannot be written: there are no requests");
   AtomicFile file(path);
-  const bool shared = shares_tokens(requests);
-  std::string text = std::string(kColumns) + (shared ? kSharedColumns : "") + "\n";
+  const bool shared = shares_tokens(requests), priorities = has_priorities(requests);
+  std::string text =
+      std::string(kColumns) + (shared ? kSharedColumns : "") + (priorities ? kPriorityColumn : "") + "\n";
   double before = 0;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const RequestRecord& request = requests[i];
@@ -143,6 +162,7 @@ void write_request_log(std::span<const RequestRecord> requests, const std::strin
     text += ',' + std::to_string(request.prompt_tokens) + ',' + std::to_string(request.output_tokens);
     if (shared)
       text += ',' + std::to_string(request.shared_tokens) + ',' + std::to_string(request.shared_with);
+    if (priorities) text += ',' + std::to_string(request.priority);
     text += '\n';
   }
   file.write(std::as_bytes(std::span(text)));

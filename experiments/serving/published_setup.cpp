@@ -107,6 +107,19 @@ bool runs_ahead(const ServingPoint& point, const EngineDefaults& engine) {
   return whole_option(point, "async", engine.async ? 1 : 0) != 0;
 }
 
+/// A token is a page of its own. With attention by requests (--enable-dp-attention) each GPU's prompts have
+/// their part of a step, and 0.3 of the usual tokens to come is expected (_handle_data_parallelism).
+void set_sglang_batching(const ServingPoint& point, std::uint64_t tokens, nlohmann::ordered_json& system) {
+  constexpr double kByRequests = 0.3;
+  const bool by_requests = point.data_parallel > 1;
+  const auto ranks = static_cast<std::uint64_t>(std::max(1, point.data_parallel));
+  system["kv"] = {{"block_tokens", 1}};
+  system["batching"] = {{"policy", "sglang"},
+                        {"chunked_prefill_size", std::max<std::uint64_t>(1, tokens / ranks)},
+                        {"schedule_conservativeness", by_requests ? kByRequests : 1.0},
+                        {"max_tokens", tokens}};
+}
+
 nlohmann::ordered_json system_json(const ServingPoint& point, const EngineDefaults& engine) {
   using Json = nlohmann::ordered_json;
   const std::uint64_t tokens = whole_option(point, "max_tokens", engine.max_tokens);
@@ -120,7 +133,7 @@ nlohmann::ordered_json system_json(const ServingPoint& point, const EngineDefaul
     system["batching"] = {
         {"policy", "vllm-v1"}, {"async", runs_ahead(point, engine) ? 1 : 0}, {"max_tokens", tokens}};
   else
-    system["batching"] = {{"policy", "continuous"}, {"max_tokens", tokens}};
+    set_sglang_batching(point, tokens, system);
   return system;
 }
 

@@ -21,17 +21,20 @@ std::string misfit_of(const BatchRequest& request, const BatchingShape& shape, s
 /// Empties `step`, keeps its memory.
 void clear(BatchStep& step);
 
-/// Requests that have arrived and were never admitted, first come first. Its memory follows the longest queue
-/// there was, not the number of requests that passed; at that size it allocates nothing.
-class ArrivalQueue {
+/// Requests that wait, the first to be admitted at the front. Its memory follows the longest queue there was,
+/// not the number of requests that passed; at that size it allocates nothing.
+template <class Request>
+class RequestQueue {
  public:
+  using Iterator = typename std::vector<Request>::iterator;
   bool empty() const { return head_ == queue_.size(); }
   std::size_t size() const { return queue_.size() - head_; }
-  const BatchRequest& front() const { return queue_[head_]; }
-  void push(const BatchRequest& request) {
-    assert((request.prompt_tokens >= 1 || request.prefilled) && request.output_tokens >= 1);
+  const Request& front() const { return queue_[head_]; }
+  Iterator begin() { return queue_.begin() + static_cast<std::ptrdiff_t>(head_); }
+  Iterator end() { return queue_.end(); }
+  void push(const Request& request) {
     if (head_ >= size()) {  // moves no more requests than have left since the last time
-      queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(head_));
+      queue_.erase(queue_.begin(), begin());
       head_ = 0;
     }
     queue_.push_back(request);
@@ -39,9 +42,18 @@ class ArrivalQueue {
   void pop() { ++head_; }
 
  private:
-  std::vector<BatchRequest> queue_;
+  std::vector<Request> queue_;
   std::size_t head_ = 0;
 };
+/// Those that have arrived and were never admitted.
+using ArrivalQueue = RequestQueue<BatchRequest>;
+
+/// Sorts stably and allocates nothing; for few requests, or for nearly ordered ones.
+template <class Iterator, class Before>
+void insertion_sort(Iterator begin, Iterator end, const Before& before) {
+  for (Iterator at = begin; at != end; ++at)
+    std::rotate(std::upper_bound(begin, at, *at, before), at, at + 1);
+}
 
 /// A request that has been admitted.
 struct BatchedRequest {
@@ -67,7 +79,9 @@ struct BatchedRequest {
         cached(request.prefilled ? request.prompt_tokens : 0),
         reached(cached),
         left(request.output_tokens),
-        prompt(!request.prefilled) {}
+        prompt(!request.prefilled) {
+    assert((request.prompt_tokens >= 1 || request.prefilled) && request.output_tokens >= 1);
+  }
 };
 
 /// Tokens that `request` has to run, drafts included: those that are missing from its cache, and where it

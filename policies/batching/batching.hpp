@@ -69,10 +69,11 @@ struct BatchRequest {
   /// Of a prefilled one: its keys and values do not come with it, but into blocks that it takes first. It is
   /// admitted once they are there (receive()). Likewise.
   bool fetched = false;
+  std::int32_t priority = 0;  // lower goes first, to policies that go by it
   bool operator==(const BatchRequest& other) const {
     return id == other.id && prompt_tokens == other.prompt_tokens && output_tokens == other.output_tokens &&
            prefilled == other.prefilled && encoded == other.encoded && kept == other.kept &&
-           fetched == other.fetched && std::ranges::equal(parts, other.parts);
+           fetched == other.fetched && std::ranges::equal(parts, other.parts) && priority == other.priority;
   }
 };
 
@@ -181,6 +182,8 @@ struct BatchingPolicyEntry {
   bool static_batches = false;  // a batch runs until all its requests are done, prompts by micro_batch
   bool speculates = false;      // its decode shares run drafts, and it hears what was refused
   bool hands_over = false;      // it knows kept and fetched requests (of moelab's own: no guard checks that)
+  /// Whether it goes by requests' priorities with these parameters; empty: never.
+  std::function<bool(const PolicyParameters& parameters)> by_priority = {};
   /// Throws InputError for a shape with a zero or with max_tokens < max_requests (one token of each request
   /// that runs must fit into a step; where the policy says so, its drafts too), and for parameters that the
   /// policy's row does not allow.

@@ -8,7 +8,8 @@ namespace moelab {
 #define BATCHING_POLICIES(row) \
   row(continuous_batching_entry) \
   row(static_batching_entry) \
-  row(vllm_v1_batching_entry)
+  row(vllm_v1_batching_entry) \
+  row(sglang_batching_entry)
 // clang-format on
 
 #define DECLARE(entry) BatchingPolicyEntry entry();

@@ -36,6 +36,15 @@ class FreeBlocks {
     const std::uint32_t run = append({.owner = owner, .blocks = blocks});
     if (owner != kNoOwner) owners_.emplace_back(owner, run);
   }
+  /// `blocks` become free in which nothing can be read: they are taken before all others.
+  void give_first(std::uint64_t blocks) {
+    if (blocks == 0) return;
+    count_ += blocks;
+    if (belongs_to_none(first_))
+      runs_[first_].blocks += blocks;
+    else
+      prepend({.blocks = blocks});
+  }
   /// A block that has a number becomes free. Where it is from now on, for claim_numbered().
   std::uint32_t give_numbered(std::uint32_t number) {
     ++count_;
@@ -98,6 +107,17 @@ class FreeBlocks {
   }
   std::uint32_t append(Run run) {
     run.before = last_;
+    const std::uint32_t place = store(run);
+    (last_ == kNone ? first_ : runs_[last_].after) = place;
+    return last_ = place;
+  }
+  void prepend(Run run) {
+    run.after = first_;
+    const std::uint32_t place = store(run);
+    (first_ == kNone ? last_ : runs_[first_].before) = place;
+    first_ = place;
+  }
+  std::uint32_t store(const Run& run) {
     std::uint32_t place = unused_;
     if (place == kNone) {
       place = static_cast<std::uint32_t>(runs_.size());
@@ -106,8 +126,7 @@ class FreeBlocks {
       unused_ = runs_[place].after;
       runs_[place] = run;
     }
-    (last_ == kNone ? first_ : runs_[last_].after) = place;
-    return last_ = place;
+    return place;
   }
   void remove(std::uint32_t place) {
     const Run& run = runs_[place];

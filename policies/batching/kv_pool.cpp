@@ -48,10 +48,27 @@ void KvPool::fill(BatchedRequest& request, std::uint64_t tokens) {
   });
 }
 
-void KvPool::release(BatchedRequest& request, std::uint64_t owner) {
+void KvPool::fill_once(BatchedRequest& request, std::uint64_t tokens) {
+  const std::uint64_t full = std::min(tokens / block_tokens_, blocks_of_parts(request));
+  if (full == 0) return;
+  std::vector<std::uint32_t>& table = table_of(request);
+  visit_contents(request, table.size(), full, [&](const Content& content) {
+    const auto found = index_.find(content);
+    table.push_back(found == index_.end() ? new_page(content) : found->second.first);
+    if (found == index_.end()) return true;
+    Page& page = pages_[found->second.first];
+    if (page.users++ == 0)
+      free_.claim_numbered(page.place);  // its own is free instead
+    else
+      --used_;
+    if (free_.count() + used_ < blocks_) free_.give_first(1);
+    return true;
+  });
+}
+
+void KvPool::release(BatchedRequest& request, std::uint64_t owner, std::uint64_t lost) {
   const bool shares = request.table != BatchedRequest::kNoTable;
-  const std::uint64_t pages = shares ? tables_[request.table].size() : 0;
-  const std::uint64_t own = request.blocks - pages;
+  const std::uint64_t own = request.blocks - pages(request);
   std::uint64_t left = own;  // blocks that none holds any more
   if (shares)
     for (const std::uint32_t page : tables_[request.table]) left += --pages_[page].users == 0 ? 1 : 0;
@@ -59,7 +76,9 @@ void KvPool::release(BatchedRequest& request, std::uint64_t owner) {
   // Where there are fewer blocks than before, the last ones are not there any more.
   const std::uint64_t room = (blocks_ > used_ ? blocks_ - used_ : 0) - free_.count();
   const std::uint64_t gone = left > room ? left - room : 0, own_gone = std::min(gone, own);
-  free_.give(owner, own - own_gone);
+  const std::uint64_t own_left = own - own_gone, first = lost > own_gone ? lost - own_gone : 0;
+  free_.give(owner, own_left - first);
+  free_.give_first(first);
   if (shares) {
     release_pages(tables_[request.table], gone - own_gone);
     tables_[request.table].clear();

@@ -50,8 +50,16 @@ class KvPool {
   void claim(BatchedRequest& request, const Found& found);
   /// The request's blocks, `request.blocks`, are full up to token `tokens`: what is of parts can be found.
   void fill(BatchedRequest& request, std::uint64_t tokens);
-  /// It holds none of its blocks any more. `owner` may find again those that are of no part.
-  void release(BatchedRequest& request, std::uint64_t owner);
+  /// The same, of one copy each: where another block has the content already, the request holds that one from
+  /// now on, and its own is free.
+  void fill_once(BatchedRequest& request, std::uint64_t tokens);
+  /// It holds none of its blocks any more. `owner` may find again those that are of no part, but for the last
+  /// `lost` of them: nothing can be read in those, and they are taken before all others.
+  void release(BatchedRequest& request, std::uint64_t owner, std::uint64_t lost = 0);
+  /// Of its blocks, how many hold parts that can be found.
+  std::uint64_t pages(const BatchedRequest& request) const {
+    return request.table == BatchedRequest::kNoTable ? 0 : tables_[request.table].size();
+  }
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};

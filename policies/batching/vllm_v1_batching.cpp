@@ -1,6 +1,6 @@
-// vllm-v1: one budget of tokens a step, as vLLM's V1 engine schedules (vllm/v1/core/sched/scheduler.py, 0.19,
-// its policy "fcfs"). There are no phases: a request runs what it has and its cache has not, prompts in
-// chunks where the budget ends.
+// vllm-v1: one budget of tokens a step, as vLLM's V1 engine schedules (vllm/v1/core/sched/scheduler.py,
+// 0.19). There are no phases: a request runs what it has and its cache has not, prompts in chunks where the
+// budget ends.
 //
 //   form:
 //     for each running request, first admitted first, while there is budget:
@@ -12,6 +12,10 @@
 //           reserve:  blocks of all its tokens are free,  though it takes those of its rows only
 //           else:     blocks of its rows are
 //   preempt:  its blocks are free, it waits before all others, and its tokens so far run again as a prompt
+//
+// scheduling 1 (request_queue.py, PriorityRequestQueue; --scheduling-policy priority): those that wait,
+// preempted or new, are admitted by (priority, arrival), lower first; the request that runs with the highest
+// of both is preempted, and where the step has it already its rows are budget again.
 //
 // prefix_cache (kv_cache_manager.py, block_pool.py): a request that is admitted looks, from its first block
 // on, for blocks that are full of its tokens, and takes what it finds; those that other requests hold are
@@ -65,7 +69,13 @@ struct VllmV1Settings {
   bool async = true;
   bool reserve = true;
   bool prefix_cache = true;
+  bool priority = false;
 };
+
+/// Who goes first by priority, and who gives way last.
+bool goes_before(const BatchedRequest& a, const BatchedRequest& b) {
+  return a.ask.priority != b.ask.priority ? a.ask.priority < b.ask.priority : a.place < b.place;
+}
 
 class VllmV1Batching final : public BatchingPolicy {
  public:
@@ -77,8 +87,8 @@ class VllmV1Batching final : public BatchingPolicy {
   void arrive(const BatchRequest& request) override {
     BatchRequest known = request;
     if (!finds_blocks() || request.prefilled) known.parts = {};
-    waiting_.push(known);
-    if (!settings_.async) seen_ = waiting_.size();
+    waiting_.push(BatchedRequest(known, arrived_++));
+    if (!settings_.async) see_arrivals();
   }
 
   bool form(BatchStep& step) override {
@@ -151,8 +161,12 @@ class VllmV1Batching final : public BatchingPolicy {
         pool_.release(request, FreeBlocks::kNoOwner);
     }
     leaving_.clear();
-    seen_ = waiting_.size();
+    see_arrivals();
     return any;
+  }
+  void see_arrivals() {
+    seen_ = waiting_.size();
+    if (settings_.priority) insertion_sort(waiting_.begin(), waiting_.end(), goes_before);
   }
 
   std::uint32_t rows_within(const BatchedRequest& request, const BatchStep& step) const {
@@ -163,8 +177,11 @@ class VllmV1Batching final : public BatchingPolicy {
 
   void schedule(BatchStep& step) {
     const std::size_t dropped = step.dropped.size();
-    while (!pool_.has_room(0) && !running_.empty()) preempt_last(step);
+    while (!pool_.has_room(0) && !running_.empty()) preempt(step);
     run_running(step);
+    // What they fill can be found; not before all have their places, since who gives way fills nothing.
+    for (BatchedRequest& request : running_)
+      if (request.rows > 0) fill(request);
     if (step.dropped.size() != dropped) return;
     admit_received(step);
     admit_waiting(step);
@@ -176,18 +193,25 @@ class VllmV1Batching final : public BatchingPolicy {
       const std::uint64_t held = running_[i].blocks;
       const std::uint64_t more =
           std::max(request_blocks(std::uint64_t{running_[i].cached} + rows, shape_.kv), held) - held;
-      // Those behind this one are not in the step yet; at worst it is this one that gives way.
-      while (i < running_.size() && !pool_.has_room(more)) preempt_last(step);
-      if (i == running_.size()) return;
+      while (!pool_.has_room(more)) {
+        const std::size_t gone = preempt(step);
+        if (gone == i) return;
+        if (gone < i) --i;
+      }
       running_[i].blocks += more;
       pool_.take(more);
-      run(running_[i], rows, step);
+      add_share(running_[i], rows, step);
     }
   }
 
-  void preempt_last(BatchStep& step) {
-    BatchedRequest request = running_.back();
-    running_.pop_back();
+  /// Says where in running_ it was.
+  std::size_t preempt(BatchStep& step) {
+    const auto gone =
+        settings_.priority ? std::ranges::max_element(running_, goes_before) : std::prev(running_.end());
+    const auto place = static_cast<std::size_t>(gone - running_.begin());
+    BatchedRequest request = *gone;
+    running_.erase(gone);
+    if (request.rows > 0) take_share_back(request, step);
     const std::uint32_t known_to_fill = std::min(request.cached, std::exchange(request.filled, 0));
     const std::uint64_t full = finds_blocks() ? known_to_fill / shape_.kv.block_tokens : 0;
     const std::uint64_t of_parts = pool_.blocks_of_parts(request);
@@ -196,12 +220,24 @@ class VllmV1Batching final : public BatchingPolicy {
     request.prompt = true;
     step.dropped.push_back(request.ask.id);
     dropped_.push_back({request, full > of_parts ? full - of_parts : 0});
+    if (settings_.priority)
+      insertion_sort(dropped_.begin(), dropped_.end(),
+                     [](const Dropped& a, const Dropped& b) { return goes_before(b.request, a.request); });
+    return place;
   }
 
-  /// Its rows run in the step, and what they fill with tokens that are known can be found.
-  void run(BatchedRequest& request, std::uint32_t rows, BatchStep& step) {
-    add_share(request, rows, step);
-    request.filled = std::min(request.known, request.cached + rows);
+  void take_share_back(BatchedRequest& request, BatchStep& step) {
+    step.shares.erase(step.shares.begin() + static_cast<std::ptrdiff_t>(request.share));
+    for (BatchedRequest& other : running_)
+      if (other.rows > 0 && other.share > request.share) --other.share;
+    std::erase(step.finished, request.ask.id);
+    step.recomputed -= std::min(request.rows, request.reached - request.cached);
+    step.rows -= std::exchange(request.rows, 0);
+  }
+
+  /// What the rows in the step fill with tokens that are known can be found.
+  void fill(BatchedRequest& request) {
+    request.filled = std::min(request.known, request.cached + request.rows);
     if (!request.ask.parts.empty()) pool_.fill(request, request.filled);
   }
 
@@ -220,18 +256,18 @@ class VllmV1Batching final : public BatchingPolicy {
       running_.push_back(received_.front());
       received_.erase(received_.begin());
       step.admitted.push_back(running_.back().ask.id);
-      run(running_.back(), rows_within(running_.back(), step), step);
+      add_share(running_.back(), rows_within(running_.back(), step), step);
+      fill(running_.back());
     }
   }
 
   /// The first that waits takes its blocks; what they are for is then to come. Whether there is room.
   bool begin_fetch(BatchStep& step) {
-    BatchedRequest request(waiting_.front(), admitted_);
+    BatchedRequest request = waiting_.front();
     request.blocks = request_blocks(tokens_to_hold(request, shape_), shape_.kv);
     if (!pool_.has_room(request.blocks)) return false;
     waiting_.pop();
     --seen_;
-    ++admitted_;
     pool_.take(request.blocks);
     fetching_.push_back(request);
     step.fetches.push_back(request.ask.id);
@@ -241,13 +277,12 @@ class VllmV1Batching final : public BatchingPolicy {
   void admit_waiting(BatchStep& step) {
     while (has_place(step)) {
       if (dropped_.empty() && seen_ == 0) return;
-      const bool restarts = !dropped_.empty();
-      if (!restarts && waiting_.front().fetched) {
+      const bool restarts = next_was_dropped();
+      if (!restarts && waiting_.front().ask.fetched) {
         if (!begin_fetch(step)) return;
         continue;
       }
-      BatchedRequest request =
-          restarts ? dropped_.back().request : BatchedRequest(waiting_.front(), admitted_);
+      BatchedRequest request = restarts ? dropped_.back().request : waiting_.front();
       const KvPool::Found found = find(request, restarts ? dropped_.back().full_own : 0);
       request.cached += static_cast<std::uint32_t>(found.blocks() * shape_.kv.block_tokens);
       request.reached = std::max(request.reached, request.cached);
@@ -264,27 +299,32 @@ class VllmV1Batching final : public BatchingPolicy {
       } else {
         waiting_.pop();
         --seen_;
-        ++admitted_;
         step.admitted.push_back(request.ask.id);
       }
       request.blocks = taken;
       pool_.claim(request, found);
       pool_.take(taken - found.blocks());
-      run(request, rows, step);
+      add_share(request, rows, step);
+      fill(request);
       running_.push_back(request);
     }
+  }
+
+  bool next_was_dropped() const {
+    if (dropped_.empty() || seen_ == 0 || !settings_.priority) return !dropped_.empty();
+    return goes_before(dropped_.back().request, waiting_.front());
   }
 
   BatchingShape shape_;
   const VllmV1Settings settings_;
   std::vector<BatchedRequest> running_;  // in the order of their last admission
-  std::vector<Dropped> dropped_;         // they wait before all others, the last one first
-  ArrivalQueue waiting_;
+  std::vector<Dropped> dropped_;         // they wait, the last one first: before all others, or by priority
+  RequestQueue<BatchedRequest> waiting_;
   std::size_t seen_ = 0;                             // of waiting_, from its front: known to the scheduler
   std::vector<BatchedRequest> leaving_;              // they have ended, of which it does not know yet
   std::vector<BatchedRequest> fetching_, received_;  // not admitted, with blocks: to be filled, and full
   std::vector<BatchedRequest> kept_;                 // they have ended, and their blocks are still in use
-  std::uint64_t admitted_ = 0;                       // requests so far
+  std::uint64_t arrived_ = 0;                        // requests so far
   KvPool pool_;
 };
 
@@ -311,7 +351,14 @@ PolicyInfo vllm_v1_info() {
                       .default_value = 1,
                       .low = 0,
                       .high = 1,
-                      .help = "1: requests find what the cache has of their beginning, 0: nothing"}}};
+                      .help = "1: requests find what the cache has of their beginning, 0: nothing"},
+                     {.name = "scheduling",
+                      .unit = "",
+                      .default_value = 0,
+                      .low = 0,
+                      .high = 1,
+                      .help = "0, fcfs: who came first goes first, 1, priority: who has the lowest priority "
+                              "(vLLM: --scheduling-policy)"}}};
 }
 
 std::unique_ptr<BatchingPolicy> make_vllm_v1(const BatchingShape& shape, const PolicyParameters& parameters) {
@@ -320,13 +367,21 @@ std::unique_ptr<BatchingPolicy> make_vllm_v1(const BatchingShape& shape, const P
   return std::make_unique<VllmV1Batching>(
       shape, VllmV1Settings{.async = checked_count(info, parameters, "async") == 1,
                             .reserve = checked_count(info, parameters, "reserve") == 1,
-                            .prefix_cache = checked_count(info, parameters, "prefix_cache") == 1});
+                            .prefix_cache = checked_count(info, parameters, "prefix_cache") == 1,
+                            .priority = checked_count(info, parameters, "scheduling") == 1});
 }
 
 }  // namespace
 
 BatchingPolicyEntry vllm_v1_batching_entry() {
-  return {.info = vllm_v1_info(), .speculates = true, .hands_over = true, .make = make_vllm_v1};
+  return {.info = vllm_v1_info(),
+          .speculates = true,
+          .hands_over = true,
+          .by_priority =
+              [](const PolicyParameters& parameters) {
+                return parameter(vllm_v1_info(), parameters, "scheduling") == 1;
+              },
+          .make = make_vllm_v1};
 }
 
 }  // namespace moelab

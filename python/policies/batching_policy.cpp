@@ -20,7 +20,7 @@ nb::object request_in_python(const BatchRequest& request) {
   nb::list parts;
   for (const TokenPart& part : request.parts) parts.append(named("TokenPart", part.id, part.end));
   return named("BatchRequest", request.id, request.prompt_tokens, request.output_tokens, request.prefilled,
-               request.encoded, nb::tuple(parts));
+               request.encoded, nb::tuple(parts), request.priority);
 }
 
 bool is_true(nb::handle value) {
@@ -139,6 +139,7 @@ BatchingPolicyEntry batching_entry(const PythonPolicy& type) {
   return {.info = type.info,
           .static_batches = type.flag("static_batches"),
           .speculates = type.flag("speculates"),
+          .by_priority = [by = type.flag("by_priority")](const PolicyParameters&) { return by; },
           .make = [&type](const BatchingShape& shape,
                           const PolicyParameters& parameters) -> std::unique_ptr<BatchingPolicy> {
             return std::make_unique<PythonBatching>(type, shape, parameters);

@@ -200,6 +200,7 @@ std::vector<ServedRequest> requests_of(const Scenario& s, std::size_t server, bo
         q.arrival_s = logged.arrival_s;
         q.prompt_tokens = logged.prompt_tokens;
         q.output_tokens = logged.output_tokens;
+        q.priority = logged.priority;
       }
       requests.push_back(q);
     }

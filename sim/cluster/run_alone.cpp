@@ -59,6 +59,7 @@ AllRequests all_requests(const std::vector<std::vector<ServedRequest>>& requests
   for (std::size_t i = 0; i < ordered.size(); ++i) {
     ServedRequest request = trace_request(all.trace, i, {});
     request.arrival_s = ordered[i].first->arrival_s;
+    request.priority = ordered[i].first->priority;
     all.arrivals.push_back({ordered[i].second, request});
   }
   return all;

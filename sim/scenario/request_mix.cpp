@@ -119,6 +119,7 @@ RequestClass read_class(const YamlMap& map, const std::string& base, Problems& p
              "a class's name stands in service levels (chat ttft p95 < 1 s): expected one word "
              "without ',' and '<'");
   of.share = map.number("share", {0, 1, true});
+  of.priority = static_cast<std::int32_t>(map.integer("priority", -kMostPriority, kMostPriority, 0));
   read_lengths_of_class(map, base, problems, of);
   map.done();
   return of;

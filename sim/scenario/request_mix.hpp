@@ -45,6 +45,7 @@ struct RequestClass {
   std::vector<RequestRecord> lengths;  // of the file's requests, of which pairs of lengths are drawn
   std::uint32_t shared_prefix = 0;     // tokens before each prompt (a system prompt), the same in all
   std::optional<Conversations> conversations = {};
+  std::int32_t priority = 0;  // lower goes first, to batching policies that go by it
 };
 
 /// Whether a workload's section says more of its requests than one number for each length.

@@ -249,6 +249,13 @@ bool shares_prefixes(const WorkloadConfig& w) {
   return has_conversations(w) || std::ranges::any_of(w.mix, has_prefix) || shares_tokens(w.log);
 }
 
+bool has_priorities(const WorkloadConfig& w) {
+  const auto differs = [](const auto& all) {
+    return std::ranges::any_of(all, [&](const auto& one) { return one.priority != all.front().priority; });
+  };
+  return differs(w.mix) || differs(w.log);
+}
+
 bool says_arrivals(const WorkloadConfig& w) {
   return w.arrivals_per_s > 0 || w.closed_loop || !w.log.empty() || has_conversations(w);
 }

@@ -99,6 +99,8 @@ std::vector<std::string> class_names(const WorkloadConfig& w);
 bool has_conversations(const WorkloadConfig& w);
 /// Whether it says what its prompts have in common.
 bool shares_prefixes(const WorkloadConfig& w);
+/// Whether some of its requests go before others by their priorities.
+bool has_priorities(const WorkloadConfig& w);
 /// Whether it says when its requests come: at a rate, by a log, or when users send them. The times of a trace
 /// are none.
 bool says_arrivals(const WorkloadConfig& w);

@@ -25,7 +25,8 @@ std::vector<ServedRequest> logged(const WorkloadConfig& w) {
     requests.push_back({.arrival_s = r.arrival_s,
                         .prompt_tokens = r.prompt_tokens,
                         .output_tokens = r.output_tokens,
-                        .prefilled = w.prefilled});
+                        .prefilled = w.prefilled,
+                        .priority = r.priority});
   if (!shares_tokens(w.log)) return requests;
   const std::vector<std::vector<SharedPart>> shared = shared_parts(w.log);
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -81,7 +82,8 @@ std::vector<ServedRequest> mixed(const Scenario& s) {
                         .output_tokens = one.output_tokens,
                         .prefilled = s.workload.prefilled,
                         .of_class = classes ? one.of_class : kNoClass,
-                        .parts = parts.of(i, one, i + 1 < drawn.size() ? &drawn[i + 1] : nullptr)});
+                        .parts = parts.of(i, one, i + 1 < drawn.size() ? &drawn[i + 1] : nullptr),
+                        .priority = s.workload.mix[one.of_class].priority});
     if (one.said_before > 0)
       requests.back().think_s = drawn_think_time(*s.workload.mix[one.of_class].conversations, s.seed, i);
   }

@@ -36,6 +36,7 @@ struct ServedRequest {
   double think_s = -1;
   /// What it has in common with others (BatchRequest::parts); nullptr: nothing.
   std::shared_ptr<const std::vector<TokenPart>> parts = nullptr;
+  std::int32_t priority = 0;  // as BatchRequest says
 
   bool goes_on() const { return think_s >= 0; }
 };
@@ -46,6 +47,7 @@ inline BatchRequest batch_request(const ServedRequest& request, std::uint32_t id
   asks.kept = request.kept;
   asks.fetched = request.fetched;
   if (request.parts) asks.parts = *request.parts;
+  asks.priority = request.priority;
   return asks;
 }
 

@@ -118,6 +118,18 @@ TEST_CASE("published runs: servers' defaults follow GPU and version", "[publishe
   CHECK_THROWS_AS(engine_defaults(of_server("vlm", ""), large), InputError);
 }
 
+TEST_CASE("published runs: SGLang forms steps by its own policy, by its server's options", "[published]") {
+  ServingPoint point = point_of(with(with(kRow, "vllm,0.11.0", "sglang,0.5.3"), ",async=1,", ",,"));
+  const auto batching = [&] { return serving_question(point).scenario->systems.front().batching.value(); };
+  CHECK(batching().policy.name == "sglang");
+  CHECK(batching().policy.parameters.at("chunked_prefill_size") == 8192);
+  CHECK(batching().policy.parameters.at("schedule_conservativeness") == 1);
+  point.gpus = point.data_parallel = 4;
+  // 8192 / 4, and 0.3 of the estimate: server_args.py, _handle_data_parallelism.
+  CHECK(batching().policy.parameters.at("chunked_prefill_size") == 2048);
+  CHECK(batching().policy.parameters.at("schedule_conservativeness") == 0.3);
+}
+
 TEST_CASE("published runs: lengths have the totals and the spread of their distributions", "[published]") {
   ServingPoint point = point_of();
   point.requests = 2000;

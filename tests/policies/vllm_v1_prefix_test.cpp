@@ -15,43 +15,6 @@ using namespace moelab::vllm_v1_streams;
 
 namespace {
 
-/// Texts that branch: each goes on from some token of another one, or begins anew.
-class Texts {
- public:
-  explicit Texts(std::mt19937_64& random) {
-    for (std::uint32_t i = 0, n = from_to(random, 1, 7); i < n; ++i) {
-      Text text;
-      if (i > 0 && random() % 3 != 0) {
-        text.before = static_cast<int>(random() % i);
-        const Text& before = texts_[static_cast<std::size_t>(text.before)];
-        text.begin = from_to(random, before.begin + 1, before.end);
-      }
-      text.end = text.begin + from_to(random, 1, 14);
-      texts_.push_back(text);
-    }
-  }
-  /// Parts of one of them, as far as `most` tokens.
-  std::vector<TokenPart> draw(std::mt19937_64& random, std::uint32_t most) const {
-    std::vector<TokenPart> parts;
-    int text = static_cast<int>(random() % texts_.size());
-    std::uint32_t end = std::min(texts_[static_cast<std::size_t>(text)].end, most);
-    for (; text >= 0; text = texts_[static_cast<std::size_t>(text)].before) {
-      const Text& of = texts_[static_cast<std::size_t>(text)];
-      if (end > of.begin) parts.push_back({static_cast<std::uint64_t>(text) + 1, end});
-      end = std::min(end, of.begin);
-    }
-    std::ranges::reverse(parts);
-    return parts;
-  }
-
- private:
-  struct Text {
-    int before = -1;
-    std::uint32_t begin = 0, end = 0;
-  };
-  std::vector<Text> texts_;
-};
-
 /// Requests of which most have parts, of their prompts alone or of what they generate too.
 struct SharedStream {
   Stream stream;

@@ -19,8 +19,12 @@ namespace moelab {
 
 class V1Reference {
  public:
-  V1Reference(const BatchingShape& shape, bool async, bool reserve, bool prefix_cache)
-      : shape_(shape), async_(async), reserve_(reserve), prefix_(prefix_cache && shape.kv.state_blocks == 0) {
+  V1Reference(const BatchingShape& shape, bool async, bool reserve, bool prefix_cache, bool priority)
+      : shape_(shape),
+        async_(async),
+        reserve_(reserve),
+        prefix_(prefix_cache && shape.kv.state_blocks == 0),
+        priority_(priority) {
     refill(shape.kv.gpu_blocks);
   }
 
@@ -31,7 +35,9 @@ class V1Reference {
     if (request.prefilled) s.written = s.tokens++;
     s.most = s.written;
     s.text = text_of(request);
-    (async_ ? unseen_ : waiting_).push_back(std::make_shared<Sequence>(s));
+    s.number = ++arrived_;
+    unseen_.push_back(std::make_shared<Sequence>(s));
+    if (!async_) see();
   }
 
   // Free pages are made anew: what was readable in them is gone.
@@ -73,12 +79,13 @@ class V1Reference {
   std::uint64_t found = 0;         // blocks that requests found
   std::uint64_t found_in_use = 0;  // of these, that others held
   std::uint64_t copies = 0;        // blocks that were filled with what another one has
+  std::uint64_t taken_back = 0;    // requests that were preempted in a step that had them
 
  private:
   using Text = std::vector<std::uint64_t>;  // tokens
   struct Sequence {
     BatchRequest ask;
-    std::uint64_t tokens = 0, written = 0, produced = 0, most = 0;
+    std::uint64_t tokens = 0, written = 0, produced = 0, most = 0, number = 0;
     bool started = false, again = false;
     Text text;                         // all tokens that it will ever have
     std::vector<std::uint64_t> table;  // pages
@@ -178,8 +185,15 @@ class V1Reference {
       forget(*s);
       release(*s);
     }
-    waiting_.splice(waiting_.end(), unseen_);
+    see();
     return any;
+  }
+  void see() {
+    waiting_.splice(waiting_.end(), unseen_);
+    if (priority_) waiting_.sort(is_before);
+  }
+  static bool is_before(const Pointer& a, const Pointer& b) {
+    return std::pair(a->ask.priority, a->number) < std::pair(b->ask.priority, b->number);
   }
   /// Nothing that is its own will be asked for again.
   void forget(const Sequence& s) {
@@ -190,13 +204,23 @@ class V1Reference {
   }
 
   void preempt() {
-    const Pointer s = running_.back();
-    running_.pop_back();
+    const Pointer s = priority_ ? *std::ranges::max_element(running_, is_before) : running_.back();
+    running_.remove(s);
+    take_back(s);
     step_.dropped.push_back(s->ask.id);
     release(*s);
     s->written = 0;
     s->again = true;
     waiting_.push_front(s);
+    if (priority_) waiting_.sort(is_before);
+  }
+  /// What it was to run in the step is budget again.
+  void take_back(const Pointer& s) {
+    if (std::erase_if(in_step_, [&](const auto& share) { return share.first == s; }) > 0) ++taken_back;
+    BatchStep step = std::exchange(step_, {});
+    step_.dropped = step.dropped;
+    const auto others = std::exchange(in_step_, {});
+    for (const auto& [other, rows] : others) run(other, rows);
   }
 
   /// One call of the scheduler. Says whether it preempted a request.
@@ -208,7 +232,7 @@ class V1Reference {
     }
     std::vector<Pointer> order(running_.begin(), running_.end());
     for (const Pointer& s : order) {
-      if (std::find(running_.begin(), running_.end(), s) == running_.end()) break;
+      if (std::find(running_.begin(), running_.end(), s) == running_.end()) continue;
       const std::uint64_t rows = std::min(s->tokens - s->written, budget());
       if (rows == 0) break;
       bool there = true;
@@ -221,6 +245,8 @@ class V1Reference {
       extend(*s, s->written + rows);
       run(s, rows);
     }
+    for (const auto& [s, written] : in_step_)
+      if (prefix_) remember(*s, s->written + written);
     if (!preempted) admit();
     return preempted;
   }
@@ -267,6 +293,7 @@ class V1Reference {
       forget_free(*s);
       running_.push_back(s);
       run(s, rows);
+      if (prefix_) remember(*s, have + rows);
     }
   }
   /// It writes what it lost anew, elsewhere: old copies are not asked for.
@@ -288,17 +315,16 @@ class V1Reference {
     for (std::uint64_t token = s->written; token < s->written + rows; ++token)
       step_.recomputed += token < s->most ? 1 : 0;
     if (produces && s->produced + 1 == s->ask.output_tokens) step_.finished.push_back(s->ask.id);
-    if (prefix_) remember(*s, s->written + rows);
     in_step_.emplace_back(s, rows);
   }
 
   BatchingShape shape_;
-  bool async_, reserve_, prefix_;
+  bool async_, reserve_, prefix_, priority_;
   std::uint64_t pages_ = shape_.kv.gpu_blocks, next_page_ = 0;
   std::list<Pointer> running_, waiting_, unseen_, ended_;
   std::deque<std::uint64_t> free_;            // free longest first
   std::map<std::uint64_t, Content> content_;  // of full pages
-  std::uint64_t filled_ = 0;                  // pages so far
+  std::uint64_t filled_ = 0, arrived_ = 0;    // pages and requests so far
   std::vector<std::pair<Pointer, std::uint64_t>> in_step_;
   BatchStep step_;
 };

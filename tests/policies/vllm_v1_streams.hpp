@@ -2,33 +2,29 @@
 #pragma once
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <random>
 #include <vector>
 
-#include "tests/policies/batching_steps.hpp"
+#include "tests/policies/request_streams.hpp"
 #include "tests/policies/vllm_v1_reference.hpp"
 
 namespace moelab::vllm_v1_streams {
 
-using namespace moelab::batching_steps;
+using namespace moelab::request_streams;
 
 inline constexpr const char* kName = "vllm-v1";
 
-inline std::uint32_t from_to(std::mt19937_64& random, std::uint32_t low, std::uint32_t high) {
-  return low + static_cast<std::uint32_t>(random() % (high - low + 1));
-}
-
 struct Stream {
   BatchingShape shape;
-  bool async = false, reserve = false, prefix_cache = false, resizes = false;
+  bool async = false, reserve = false, prefix_cache = false, resizes = false, priority = false;
   std::vector<BatchRequest> requests;  // that fit alone
   std::unique_ptr<BatchingPolicy> policy() const {
     return make(kName, shape,
                 {{"async", async ? 1.0 : 0.0},
                  {"reserve", reserve ? 1.0 : 0.0},
-                 {"prefix_cache", prefix_cache ? 1.0 : 0.0}});
+                 {"prefix_cache", prefix_cache ? 1.0 : 0.0},
+                 {"scheduling", priority ? 1.0 : 0.0}});
   }
 };
 
@@ -42,9 +38,11 @@ inline Stream random_stream(std::mt19937_64& random) {
   stream.reserve = random() % 2 == 0;
   stream.prefix_cache = random() % 3 != 0;
   stream.resizes = random() % 4 == 0;
+  stream.priority = random() % 2 == 0;
   const auto policy = stream.policy();
   for (std::uint32_t i = 0, n = from_to(random, 1, 14); i < n; ++i) {
-    const BatchRequest request{100 - i, from_to(random, 1, 20), from_to(random, 1, 12), random() % 8 == 0};
+    BatchRequest request{100 - i, from_to(random, 1, 20), from_to(random, 1, 12), random() % 8 == 0};
+    request.priority = static_cast<std::int32_t>(random() % 4) - 1;
     if (policy->misfit(request).empty()) stream.requests.push_back(request);
   }
   return stream;
@@ -53,40 +51,13 @@ inline Stream random_stream(std::mt19937_64& random) {
 struct Seen {
   std::uint64_t steps = 0, preempted = 0, restarted = 0, chunks = 0, finished = 0;
   std::uint64_t found = 0, found_in_use = 0, copies = 0;  // blocks
-};
-
-/// What requests run and leave out, by the shares alone: each token of a request is found or run when it is
-/// first in its cache, and each that runs again is said to.
-class RowBooks {
- public:
-  void count(const BatchStep& step) {
-    std::uint64_t again = 0;
-    for (const StepShare& share : step.shares) {
-      std::uint64_t& reached = reached_[share.request];
-      const std::uint64_t end = std::uint64_t{share.context} + share.tokens;
-      if (share.context < reached) again += std::min<std::uint64_t>(end, reached) - share.context;
-      if (share.context > reached) found_ += share.context - reached;
-      reached = std::max(reached, end);
-    }
-    REQUIRE(step.recomputed == again);
-    recomputed_ += again;
-    rows_ += step.rows;
-  }
-  void check(const std::vector<BatchRequest>& requests) const {
-    std::uint64_t tokens = 0;
-    for (const BatchRequest& request : requests) tokens += final_tokens(request);
-    REQUIRE(rows_ + found_ == tokens + recomputed_);
-  }
-
- private:
-  std::map<std::uint32_t, std::uint64_t> reached_;  // tokens in the cache, the most that ever were
-  std::uint64_t rows_ = 0, found_ = 0, recomputed_ = 0;
+  std::uint64_t taken_back = 0;                           // requests
 };
 
 /// Requests come at random between steps, the cache shrinks and grows where the stream says so.
 inline void compare(std::mt19937_64& random, const Stream& stream, Seen& seen) {
   const auto policy = stream.policy();
-  V1Reference reference(stream.shape, stream.async, stream.reserve, stream.prefix_cache);
+  V1Reference reference(stream.shape, stream.async, stream.reserve, stream.prefix_cache, stream.priority);
   std::size_t next_arrival = 0;
   const std::uint64_t all = stream.shape.kv.gpu_blocks;
   std::uint64_t blocks = all;
@@ -132,6 +103,7 @@ inline void compare(std::mt19937_64& random, const Stream& stream, Seen& seen) {
   seen.found += reference.found;
   seen.found_in_use += reference.found_in_use;
   seen.copies += reference.copies;
+  seen.taken_back += reference.taken_back;
 }
 
 }  // namespace moelab::vllm_v1_streams

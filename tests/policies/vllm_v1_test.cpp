@@ -26,6 +26,7 @@ TEST_CASE("vllm-v1 forms the steps of the rules implemented with real pages") {
   CHECK(seen.restarted == seen.preempted);
   CHECK(seen.chunks > moelab::test::random_runs(3000));
   CHECK(seen.found > moelab::test::random_runs(1000));
+  CHECK(seen.taken_back > moelab::test::random_runs(100));
 }
 
 TEST_CASE("vllm-v1 fills one budget: running requests first, then as much of a prompt as is left") {
@@ -95,6 +96,31 @@ TEST_CASE("vllm-v1 joins a request where all of its tokens have room, or those o
     const std::string both = "1p3@0* 2p5@0, admitted 1+2", alone = "1p3@0*, admitted 1";
     CHECK(next(*policy) == (reserve == 0 ? both : alone));
   }
+}
+
+TEST_CASE("vllm-v1 by priority admits the lowest first, and preempts the highest, who came last of these") {
+  for (const double scheduling : {0.0, 1.0}) {
+    BatchingShape shape = shape_of(16, 100);
+    shape.max_requests = 1;
+    const auto policy = make(kName, shape, {{"async", 0}, {"scheduling", scheduling}});
+    for (const auto& [id, priority] :
+         std::vector<std::pair<std::uint32_t, int>>{{1, 2}, {2, 1}, {3, -1}, {4, 1}})
+      policy->arrive({.id = id, .prompt_tokens = 3, .output_tokens = 1, .priority = priority});
+    std::string order;
+    for (BatchStep step; policy->form(step); policy->complete()) order += std::to_string(step.admitted.at(0));
+    CHECK(order == (scheduling == 0 ? "1234" : "3241"));
+  }
+  // 6 blocks of 2 tokens. When request 2 needs a fourth one, request 1 is in the step, has 3 and gives way:
+  // its row is budget again.
+  const auto policy = make(kName, shape_of(2, 6), {{"async", 0}, {"scheduling", 1}, {"reserve", 0}});
+  policy->arrive({.id = 1, .prompt_tokens = 3, .output_tokens = 6, .priority = 1});
+  CHECK(next(*policy) == "1p3@0*, admitted 1");
+  policy->arrive({.id = 2, .prompt_tokens = 5, .output_tokens = 4, .priority = 0});
+  CHECK(next(*policy) == "1d1@3* 2p5@0*, admitted 2");
+  CHECK(next(*policy) == "1d1@4* 2d1@5*");
+  CHECK(next(*policy) == "2d1@6*, dropped 1");
+  CHECK(next(*policy) == "2d1@7*, finished 2");
+  CHECK(next(*policy) == "1p2@4*, restarted 1, again 1");
 }
 
 TEST_CASE("vllm-v1: parameters that it does not have are named") {

@@ -24,6 +24,8 @@ class BatchRequest(NamedTuple):
     """Its prompt runs through an encoder and produces no token."""
     parts: Tuple[TokenPart, ...] = ()
     """Of what its prompt and its answer are made; behind the last one its tokens are its own."""
+    priority: int = 0
+    """Lower goes first, to policies that go by it."""
 
 
 class BatchingShape(NamedTuple):
@@ -100,6 +102,9 @@ class BatchingPolicy(Policy):
 
     speculates: ClassVar[bool] = False
     """Decode shares run drafts, up to shape.drafts and one less than the request has left; refuse() is called."""
+
+    by_priority: ClassVar[bool] = False
+    """It goes by requests' priorities; else results say that it does not, where a workload has some."""
 
     def __init__(self, shape: BatchingShape, **parameters: float) -> None: ...
 
