@@ -51,7 +51,8 @@ EngineDefaults vllm_defaults(const ServingPoint& point, const GpuPart& gpu) {
 }
 
 /// sglang/srt/server_args.py (0.5): prompts of a step by the GPU's memory; memory is kept for activations
-/// (1.5 MiB a token of a step of prompts), for graphs (2 MiB a request of the largest) and for more GPUs.
+/// (1.5 MiB a token of a step of prompts), for graphs (2 MiB a request of the largest; with attention by
+/// requests more) and for more GPUs.
 EngineDefaults sglang_defaults(const ServingPoint& point, const GpuPart& gpu, double visible) {
   constexpr double kMiB = 0x1p20;
   const double memory = gpu.memory.value();
@@ -60,8 +61,13 @@ EngineDefaults sglang_defaults(const ServingPoint& point, const GpuPart& gpu, do
                                : middle              ? 8192
                                : memory >= 35 * kGiB ? 4096
                                                      : 2048;
-  const double graphs = middle ? (point.gpus < 4 && memory < 90 * kGiB ? 256 : 512) : 160;
+  const bool few = point.gpus < 4;
+  const double graphs = memory >= 160 * kGiB  ? 512
+                        : middle              ? (few ? 256 : 512)
+                        : memory >= 35 * kGiB ? (few ? 32 : 160)
+                                              : (few ? 24 : 80);
   double kept = 512 + 1.5 * static_cast<double>(tokens) + 2 * graphs + 128.0 * point.gpus;
+  if (point.data_parallel > 1) kept += graphs * point.data_parallel * (graphs > 300 ? 4.5 : 3);
   if (middle) kept = std::max(kept, 10240.0);
   return {.max_tokens = tokens,
           .max_requests = 2048,
