@@ -105,6 +105,8 @@ Json read_one_system(const YamlNode& item, const Reading& reading, Readable read
   return with_config("systems", "system", item, "a system", reading, use);
 }
 
+constexpr std::size_t kMostSystems = 1000;  // more than any table of them; each name is looked for in files
+
 /// Returns them whole.
 Json read_systems(const YamlMap& root, const Reading& reading, Readable readable, Scenario& scenario) {
   const auto wanted = [&](const std::string& name) {
@@ -114,7 +116,13 @@ Json read_systems(const YamlMap& root, const Reading& reading, Readable readable
   Json documents = Json::array();
   bool any_named = false;
   std::vector<SystemConfig> all;
-  for (const YamlNode& item : root.list("systems")) {
+  const auto items = root.list("systems");
+  if (items.size() > kMostSystems) {
+    root.fail("systems", "lists " + std::to_string(items.size()) + " systems; at most " +
+                             std::to_string(kMostSystems) + " can be");
+    return documents;
+  }
+  for (const YamlNode& item : items) {
     const std::size_t before = reading.problems.all().size();
     SystemConfig system;
     Json document = read_one_system(item, reading, readable, scenario, system);

@@ -145,7 +145,7 @@ TEST_CASE("load: what a token takes is power and price over the tokens a second,
   const test::ScratchFolder folder;
   const std::string csv = (folder / "cost.csv").string(), out = (folder / "cost.json").string();
   const ProgramResult r =
-      run_program(MOELAB_PROGRAM, {"load", "chat-and-code", "--rates", "8", "--requests", "300", "--seeds",
+      run_program(MOELAB_PROGRAM, {"load", "chat-and-code", "--rates", "8", "--requests", "900", "--seeds",
                                    "2", "--set", "price=3.6 USD/h", "--csv", csv, "--out", out});
   CAPTURE(r.err);
   REQUIRE(r.status == 0);
@@ -388,7 +388,7 @@ TEST_CASE("load: a rate above what any machine could do is unsettled, and said t
   REQUIRE(r.status == 0);
   CHECK(contains(r.out, "unsettled"));
   CHECK(contains(r.out,
-                 "note: smoe-base at 1e+06 requests/s: half of the requests stay longer than a quarter"));
+                 "note: smoe-base at 1e+06 requests/s: half of the requests stay longer than an eighth"));
   CHECK_FALSE(contains(r.out, "best"));
 }
 

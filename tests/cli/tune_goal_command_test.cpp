@@ -279,7 +279,7 @@ TEST_CASE("tune KEY: without --requests and --seeds a request rate has load's") 
   const Json found =
       goals.as_json("workload.arrivals_per_s", {"--for", "ttft p95 < 1 h", "--from", "20", "--to", "40",
                                                 "--step", "20", "--set", "workload.output_tokens=1"});
-  CHECK(found["requests"] == 1000);
+  CHECK(found["requests"] == 2000);
   CHECK(found["seeds"] == 3);
   const Json other = goals.as_json("device.ssd.read.rate", {"--from", "1 MB/s", "--to", "2 MB/s", "--step",
                                                             "1 MB/s", "--for", "tpot < 1 h"});

@@ -265,6 +265,18 @@ TEST_CASE("scenario: no systems") {
   CHECK(files.problems().size() == 1);
 }
 
+TEST_CASE("scenario: more systems than can be are refused before any is looked for") {
+  std::string many = "zipmoe";
+  for (int i = 0; i < 1000; ++i) many += ",1";
+  try {
+    load_scenario("zipmoe-orin", {{"systems", "[" + many + "]"}});
+    FAIL("is accepted");
+  } catch (const InputError& e) {
+    CHECK(e.problems().size() == 1);
+    CHECK_THAT(e.what(), Catch::Contains("lists 1001 systems; at most 1000 can be"));
+  }
+}
+
 TEST_CASE("scenario: of systems that are asked for, others keep nothing from being read") {
   Files files;
   files.write("pooled.yaml", kSystem + "no_such_key: 1\n");
