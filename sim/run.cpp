@@ -498,7 +498,9 @@ RunResult run_system(const Scenario& scenario, const SystemConfig& system, const
   try {
     RunResult result = run_of(scenario, system, trace, options);
     check_mapped_files();
-    if (result.memory.shortfall == Bytes(0)) result.service = service_rates(scenario, result.metrics);
+    const std::uint32_t instances = system.instances ? system.instances->count() : 1;
+    if (result.memory.shortfall == Bytes(0))
+      result.service = service_rates(scenario, result.metrics, instances);
     return result;
   } catch (const engine::TooLong& error) {
     throw InputError(scenario.name, "system '" + system.name + "': " + error.what() +

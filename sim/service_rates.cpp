@@ -87,11 +87,14 @@ std::optional<Price> price_of(const Scenario& s) {
   return Price{.per_hour = s.price->per_hour * gpus_of(s), .currency = s.price->currency};
 }
 
-ServiceRates service_rates(const Scenario& s, const Metrics& metrics) {
+ServiceRates service_rates(const Scenario& s, const Metrics& metrics, std::uint32_t instances) {
   ServiceRates rates{.watts = s.watts, .estimated = false, .price = price_of(s)};
-  if (rates.watts) return rates;
-  rates.watts = estimated_watts(s, metrics);
-  rates.estimated = rates.watts.has_value();
+  if (!rates.watts) {
+    rates.watts = estimated_watts(s, metrics);
+    rates.estimated = rates.watts.has_value();
+  }
+  if (rates.watts) *rates.watts *= instances;
+  if (rates.price) rates.price->per_hour *= instances;
   return rates;
 }
 

@@ -1,6 +1,7 @@
 // What serving takes of what serves: watts and money.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 
@@ -33,8 +34,9 @@ std::optional<Price> price_of(const Scenario& scenario);
 
 /// Of a run. Power that the scenario does not say is estimated where requests come when they come and the
 /// machine is of catalogue parts: of the GPUs that take part, and of the CPU where it computes experts or
-/// there is no GPU. Nothing is estimated where one of these has no rated power.
-ServiceRates service_rates(const Scenario& scenario, const Metrics& metrics);
+/// there is no GPU. Nothing is estimated where one of these has no rated power. A system of several
+/// `instances` takes as many times what the scenario's machine does, also where the scenario says it.
+ServiceRates service_rates(const Scenario& scenario, const Metrics& metrics, std::uint32_t instances = 1);
 
 /// What a token takes at a pace; nothing of what is not known, or where no token comes.
 struct TokenCost {

@@ -80,6 +80,8 @@ TEST_CASE("service rates: estimated from the rated power of the parts that take 
   CHECK(one.estimated);
   CHECK_FALSE(one.price);
   const Settings two = {{"machine", "{gpu: h100-80gb, gpus: 2}"}, {"tensor_parallel", "2"}};
+  CHECK(*service_rates(chat(), nothing, 3).watts == Approx(3 * 0.57 * 700));
+  CHECK(service_rates(chat({{"price", "2.5 USD/h"}}), nothing, 4).price == Price{10, "USD"});
   CHECK(*service_rates(chat(two), nothing).watts == Approx(2 * 0.57 * 700));
   // The CPU is counted whole where it computes experts, and only there. EPYC 9654: 360 W.
   const Settings with_cpu = {{"machine", "{gpu: h100-80gb, cpu: EPYC 9654, sockets: 2}"}};
