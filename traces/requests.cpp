@@ -45,7 +45,10 @@ RequestRecord record_at(const CsvReader& csv) {
 
 bool has_columns(const CsvReader& csv) {
   std::string header;
-  for (const std::string& name : csv.header()) header += (header.empty() ? "" : ",") + name;
+  for (const std::string& name : csv.header()) {
+    if (name.find(',') != std::string::npos) return false;  // one column, not several
+    header += (header.empty() ? "" : ",") + name;
+  }
   if (header.ends_with(kPriorityColumn)) header.resize(header.size() - std::string(kPriorityColumn).size());
   return header == kColumns || header == std::string(kColumns) + kSharedColumns;
 }
@@ -127,7 +130,7 @@ std::vector<RequestRecord> read_request_log(const std::string& path) {
                  "expected the columns arrival_s,prompt_tokens,output_tokens, and shared_tokens,shared_with "
                  "behind them where prompts have beginnings in common, and priority last where requests have "
                  "priorities; `moelab trace import-requests` makes "
-                 "them of Azure's, BurstGPT's and Mooncake's traces");
+                 "them of logs that others recorded");
   std::vector<RequestRecord> requests;
   double before = 0;
   while (csv.next()) {

@@ -132,6 +132,12 @@ TEST_CASE("sharegpt: what is wrong is said with its line and what was found") {
   CHECK_THAT(refusal("[{\"conversations\": [{\"from\": \"humen\", \"value\": \"a\"}]}]"),
              Contains("a message from 'humen' (did you mean 'human'?)"));
   CHECK_THAT(refusal("[{\"conversations\": [{\"from\": \"human\", \"value\": \"a"), Contains("not JSON"));
+  const std::string long_text =
+      "[{\"conversations\": [{\"from\": \"human\", \"value\": \"\xff" + std::string(5000, 'a');
+  const std::string of_long_text = refusal(long_text);
+  CHECK_THAT(of_long_text, Contains("not JSON: ") && !Contains("\xff"));
+  CHECK(of_long_text.size() < 400);
+  CHECK_THAT(refusal("[{\"x\": 1e999}]"), Contains("not JSON: number overflow parsing '1e999'"));
   CHECK_THAT(refusal(""), Contains("not JSON"));
   CHECK_THAT(refusal("[]"), Contains("has no requests"));
   CHECK_THAT(refusal(std::string(100, '[')), Contains("in:1:"));

@@ -396,6 +396,10 @@ TEST_CASE("a request log comes back as it was written") {
   write_bytes(folder / "late.csv", "arrival_s,prompt_tokens,output_tokens\n0,5,5\n1e308,5,5\n");
   CHECK_THAT(error_of([&] { read_request_log(folder / "late.csv"); }),
              Contains("late.csv:3:1: the arrival is not a number of seconds from 0 to 1e12"));
+  // One column whose name is that of three.
+  write_bytes(folder / "one.csv", "\"arrival_s,prompt_tokens,output_tokens\"\n1\n");
+  CHECK_THAT(error_of([&] { read_request_log(folder / "one.csv"); }),
+             Contains("one.csv:1: expected the columns arrival_s,prompt_tokens,output_tokens"));
 }
 
 namespace {

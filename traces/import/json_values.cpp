@@ -3,8 +3,10 @@
 #include <cmath>
 #include <limits>
 
+#include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "traces/import/csv_reader.hpp"
+#include "traces/safetensors_header.hpp"
 
 namespace moelab {
 namespace {
@@ -99,8 +101,7 @@ class Collector : public nlohmann::json_sax<nlohmann::json> {
     return end_value();
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& error) override {
-    const std::string_view what = error.what();
-    throw Refused{"not JSON: " + std::string(what.substr(std::min(what.find(": "), what.size() - 2) + 2))};
+    throw Refused{"not JSON: " + json_problem(error)};
   }
 
  private:
@@ -219,6 +220,13 @@ JsonValues read_json_values(std::string_view text, const std::function<bool(std:
     fail_at_line(file, line, static_cast<std::size_t>(furthest - text.data()), at + refused.what);
   }
   return collector.take();
+}
+
+std::string json_problem(const std::exception& error) {
+  constexpr std::size_t kMost = 200;
+  const std::string_view what = said_by_library(error.what());
+  const std::size_t place = what.find(": ");  // of a text's end it says only what is too large
+  return printable(place == what.npos ? what : what.substr(place + 2), kMost);
 }
 
 }  // namespace moelab

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <string>
@@ -31,5 +32,9 @@ using JsonValues = std::map<std::string, JsonValue>;
 /// object on a wanted path, a wanted value that is an object or mixes kinds, arrays that are ragged.
 JsonValues read_json_values(std::string_view text, const std::function<bool(std::string_view path)>& wanted,
                             const std::string& file, std::uint64_t line);
+
+/// What a text that is no JSON is refused for, in 200 characters at most that a terminal can show: "syntax
+/// error while parsing value - ...". Of one of nlohmann's exceptions.
+std::string json_problem(const std::exception& error);
 
 }  // namespace moelab

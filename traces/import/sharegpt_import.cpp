@@ -11,6 +11,7 @@
 #include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "traces/import/csv_reader.hpp"
+#include "traces/import/json_values.hpp"
 #include "traces/import/streamed_text.hpp"
 
 namespace moelab {
@@ -165,7 +166,8 @@ class Conversations : public nlohmann::json_sax<nlohmann::json> {
       return enter(Where::conversation);
     }
     if (in() == Where::messages) {
-      from_ = value_ = std::nullopt;
+      from_.reset();
+      value_.reset();
       return enter(Where::message);
     }
     return enter_unread("an object");
@@ -180,8 +182,7 @@ class Conversations : public nlohmann::json_sax<nlohmann::json> {
     return leave();
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& error) override {
-    const std::string_view what = error.what();
-    text_.fail("not JSON: " + std::string(what.substr(std::min(what.find(": "), what.size() - 2) + 2)));
+    text_.fail("not JSON: " + json_problem(error));
   }
 
  private:
