@@ -30,8 +30,8 @@ scenario.tensor_parallel GPUs that share each layer
 scenario.data_parallel GPUs of which each has requests of its own and all but the experts to itself
 scenario.expert_parallel true: each of the GPUs has whole experts, not a slice of each
 scenario.budget memory for weights, KV cache and expert cache; of several GPUs, of each. With `machine` it may be left out: all there is
-scenario.power what all that serves draws while it does, as measured: 5.6 kW. Without it, estimated from the rated power of `machine`
-scenario.price what all that serves is rented for: 2.5 USD/h; or each GPU: 2.5 USD/GPU/h
+scenario.power what the machine draws while it serves, as measured: 5.6 kW; of several `instances` each. Without it, estimated from the rated power of `machine`
+scenario.price what the machine is rented for: 2.5 USD/h; or each GPU: 2.5 USD/GPU/h; of several `instances` each
 scenario.systems what is compared: names (`moelab systems`), files, or systems themselves (`moelab keys system`)
 scenario.policy_libraries files with policies of your own, which its systems may name (policies/README.md); their code runs as the scenario is read
 scenario.overrides changes to what the scenario names: overrides.model, overrides.device, and overrides.system of every system

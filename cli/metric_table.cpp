@@ -61,7 +61,7 @@ service.energy_j_per_output_token J power over output tokens a second (throughpu
 service.energy_j_per_token J power over tokens a second, prompts' (found in the KV cache or not) and output
 service.energy_kwh_per_million_output_tokens kWh the same by a million output tokens
 service.energy_kwh_per_million_tokens kWh the same by a million tokens, in and out
-service.price_per_h currency/h what all that serves is rented for, as the scenario says
+service.price_per_h currency/h what the machine is rented for, as the scenario says, times `instances`
 service.currency - of the price, by ISO 4217
 service.cost_per_million_output_tokens currency price over output tokens, by a million
 service.cost_per_million_tokens currency the same of tokens in and out

@@ -31,7 +31,7 @@ bool parse_power(std::string_view text, double& watts, std::string& expected);
 struct Price {
   double per_hour = 0;
   std::string currency{};  // "USD", by ISO 4217
-  bool a_gpu = false;      // of each GPU; else of all that serves
+  bool a_gpu = false;      // of each GPU; else of the machine
   bool operator==(const Price&) const = default;
 };
 /// Reads "2.5 USD/h" and, of each GPU, "2.5 USD/GPU/h": above 0 and at most 1e9. As parse_power() else.

@@ -217,7 +217,7 @@ void ServingEstimate::add_layer(const Kind& kind, const Pass& pass, StepEstimate
   StepEstimate attention;
   add_work(attention_work(model_, layer, pass.tokens, context, pass.queries_per_read), pass.tokens, place,
            attention);
-  if (pass.prompt && place == Place::gpu)
+  if (pass.prompt && place != Place::cpu)
     attention.launches += std::max(0.0, runtime_.eager_layer - attention.total());
   out += attention;
   add_work(dense_work(model_, layer, pass.tokens), pass.tokens, place, out);

@@ -40,7 +40,7 @@ struct Scenario {
   std::optional<ClusterConfig> cluster;  // several servers, each with users of its own
   std::vector<SystemConfig> systems;
   std::vector<std::string> left_out;  // names of systems that it lists and that were not asked for
-  std::optional<double> watts;        // of all that serves, while it does, as its user says
+  std::optional<double> watts;        // of the machine, while it serves, as its user says
   std::optional<Price> price;         // as its user says
   std::uint64_t seed = 1;
   std::vector<std::string> policy_libraries;  // files that policies of its systems come from, loaded by now

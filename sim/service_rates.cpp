@@ -77,7 +77,7 @@ void read_service_rates(const YamlMap& root, Scenario& s) {
     root.fail("price",
               "'" + shown_word(price_text) + "' is of each GPU, and " +
                   (s.cluster ? "a cluster's servers may differ" : "the scenario's machine has none") +
-                  "; expected the price of all that serves: '2.5 " + price.currency + "/h'");
+                  "; expected the price of the machine: '2.5 " + price.currency + "/h'");
   else
     s.price = price;
 }

@@ -17,7 +17,7 @@ struct ServiceRates {
   /// While it serves, of all that computes; nothing where that is not known.
   std::optional<double> watts;
   bool estimated = false;  // from rated powers (kGpuPowerShare, kCpuPowerShare); else the scenario says it
-  std::optional<Price> price;  // of all that serves, never of a GPU; nothing where the scenario does not say
+  std::optional<Price> price;  // of the machine, never of a GPU; nothing where the scenario does not say
   bool any() const { return watts || price; }
 };
 

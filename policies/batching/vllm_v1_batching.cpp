@@ -165,8 +165,10 @@ class VllmV1Batching final : public BatchingPolicy {
     return any;
   }
   void see_arrivals() {
+    const bool more = seen_ < waiting_.size();
     seen_ = waiting_.size();
-    if (settings_.priority) insertion_sort(waiting_.begin(), waiting_.end(), goes_before);
+    if (settings_.priority && more && !std::is_sorted(waiting_.begin(), waiting_.end(), goes_before))
+      std::sort(waiting_.begin(), waiting_.end(), goes_before);  // no two are alike: places differ
   }
 
   std::uint32_t rows_within(const BatchedRequest& request, const BatchStep& step) const {

@@ -14,6 +14,9 @@
 namespace moelab {
 namespace {
 
+/// Beyond it a run takes minutes, and one that is too short is unsettled, which is said.
+constexpr std::uint64_t kMostToSettle = 200'000;
+
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
 void check_left_out(const Scenario& s) {
@@ -219,23 +222,33 @@ LoadSample LoadRuns::one(const LoadAsk& ask) const {
   return sample;
 }
 
-void LoadRuns::settle(const LoadProgress& progress) {
-  const Scenario& s = scenario();
-  const bool own =
-      s.cluster ? plays_logs(*s.cluster) : !s.workload.log.empty() || !s.workload.trace_file.empty();
-  if (own || settings_.requests > 0) return;
+double LoadRuns::most_in_service(const LoadProgress& progress) {
   std::vector<LoadAsk> asks;
   for (std::size_t system = 0; system < systems(); ++system) asks.push_back({system, kAtOnce, 0});
-  double in_service = 0;
+  double most = 0;
   for (const LoadSample& sample : run(asks, progress)) {
     double residence_s = 0;
     for (const Backlog& b : sample.backlogs) residence_s = std::max(residence_s, b.residence_s);
-    in_service = std::max(in_service, sample.answered_per_s() * residence_s);
+    most = std::max(most, sample.answered_per_s() * residence_s);
   }
-  const std::uint64_t needed = requests_to_settle(in_service);
-  if (needed <= requests()) return;
-  settings_.requests = needed;
-  draw();
+  return most;
+}
+
+void LoadRuns::settle(const LoadProgress& progress) {
+  const std::optional<ClusterConfig>& cluster = scenario().cluster;
+  const WorkloadConfig& w = scenario().workload;
+  const bool own = cluster ? plays_logs(*cluster) : !w.log.empty() || !w.trace_file.empty();
+  if (own || settings_.requests > 0) return;
+  for (;;) {
+    const std::uint64_t tried = requests();
+    const double in_service = most_in_service(progress);
+    const std::uint64_t needed = std::min(requests_to_settle(in_service), kMostToSettle);
+    if (needed <= tried) return;
+    settings_.requests = needed;
+    draw();
+    // More might have been in service had more been there.
+    if (in_service < static_cast<double>(tried) / 4) return;
+  }
 }
 
 std::vector<LoadSample> LoadRuns::run(const std::vector<LoadAsk>& asks, const LoadProgress& progress) {

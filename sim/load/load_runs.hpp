@@ -81,6 +81,9 @@ class LoadRuns {
  private:
   struct Seed;
   void draw();
+  /// Requests that a system has in service at once, of the one that has most, when all are there from the
+  /// start.
+  double most_in_service(const LoadProgress& progress);
   LoadSample one(const LoadAsk& ask) const;
 
   LoadSettings settings_;

@@ -119,7 +119,7 @@ std::string requests_jsonl(const std::vector<RunResult>& results) {
 std::string requests_csv(const std::vector<RunResult>& results) {
   std::string text;
   const RunResult none;
-  // RecordColumns as the lines have them: of a system that does not fit there is no line, nor what was
+  // Columns as the lines have them: of a system that does not fit there is no line, nor what was
   // measured.
   const auto ran =
       std::ranges::find_if(results, [](const RunResult& r) { return !r.metrics.requests.empty(); });

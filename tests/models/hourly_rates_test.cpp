@@ -53,7 +53,7 @@ TEST_CASE("power: what is none is refused with the nearest text") {
     CHECK(power_refusal(text) == "a power above 0 and up to 1e6 MW");
 }
 
-TEST_CASE("price: an hour, of all that serves or of each GPU") {
+TEST_CASE("price: an hour, of the machine or of each GPU") {
   Price price;
   std::string expected;
   REQUIRE(parse_price("2.5 USD/h", price, expected));

@@ -337,6 +337,33 @@ TEST_CASE("load: of each class what its requests met, by the limits for it and f
   CHECK(a.of(Latency::itl) == nullptr);                           // no gaps were kept
 }
 
+// Each half of a run is to last ten times as long as a request stays: at a rate r requests that stay for t
+// are r t at once, and come in 20 t.
+TEST_CASE("load: runs have twenty times the requests that are in service at once, 2,000 at least") {
+  CHECK(requests_to_settle(0) == 2000);
+  CHECK(requests_to_settle(100) == 2000);
+  CHECK(requests_to_settle(117.2) == 2344);
+  const Files files;
+  LoadSettings settings = small_load(files);
+  LoadRuns asked(settings);
+  asked.settle({});
+  CHECK(asked.requests() == 60);  // as many as were asked for
+  settings.requests = 0;
+  LoadRuns runs(settings);
+  runs.settle({});
+  CHECK(runs.requests() == kLeastRequests);  // two at a time
+  settings.settings = {{"workload.batch", "128"}, {"budget", "4 MB"}};
+  LoadRuns many(settings);
+  many.settle({});
+  double in_service = 0;
+  for (const std::size_t system : {std::size_t{0}, std::size_t{1}}) {
+    const LoadSample sample = many.run({{system, kAtOnce, 0}}, {}).front();
+    in_service = std::max(in_service, sample.answered_per_s() * sample.backlogs.front().residence_s);
+  }
+  CHECK(many.requests() > kLeastRequests);
+  CHECK(static_cast<double>(many.requests()) == Approx(20 * in_service).epsilon(0.1));
+}
+
 TEST_CASE("load: what is left out is of the requests that a run has, not of the scenario's") {
   const Files files;  // of four requests
   LoadSettings settings = small_load(files);
