@@ -49,6 +49,7 @@ class Browser:
         options.binary_location = shutil.which("chromium")
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+        self.driver.set_script_timeout(180)  # seconds: axe takes a long page some tens where other tests run beside it
 
     def js(self, script, *arguments):
         return self.driver.execute_script("return " + script, *arguments)

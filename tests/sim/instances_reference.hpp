@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <deque>
 #include <limits>
@@ -30,7 +31,7 @@ struct NaiveInstances {
   bool whole_prompts = false;  // blocks are taken for all of a prompt at once
 
   /// Fills in what came of `requests`, which are in order of arrival. False: a request would have to give
-  /// way, which this does not know.
+  /// way, which this does not know, or rounding decides what comes first.
   bool run(std::vector<NaiveRequest>& requests);
 
  private:
@@ -81,7 +82,7 @@ struct NaiveInstances {
   std::vector<One> prompts_, decodes_;
   std::vector<Transfer> transfers_;
   std::size_t come_ = 0;
-  bool gives_way_ = false;
+  bool gives_way_ = false, rounding_decides_ = false;
 };
 
 inline double NaiveInstances::next_event(const std::vector<NaiveRequest>& requests) const {
@@ -102,14 +103,19 @@ inline void NaiveInstances::move_bytes(double to, const std::vector<NaiveRequest
 }
 
 inline void NaiveInstances::end_transfers(std::vector<NaiveRequest>& requests) {
+  std::size_t ended = 0;
   for (std::size_t i = 0; i < transfers_.size();) {
     const Transfer t = transfers_[i];
     if (t.flows_from > now_ || t.left > 1e-9 * block_bytes) {
       ++i;
       continue;
     }
+    if (++ended > 1) rounding_decides_ = true;  // the first alone might be in the next step, or both
     NaiveRequest& q = requests[t.request];
     q.sent_until = now_;
+    // Where a step of either side ends at the same moment, it may be in the next one or not.
+    for (const One* one : {&prompts_[q.prefill], &decodes_[q.decode]})
+      if (std::abs(one->step_end - now_) < 1e-6 * step_s) rounding_decides_ = true;
     prompts_[q.prefill].used -= blocks_of(q.prompt);
     decodes_[q.decode].received.push_back({t.request, q.output - 1, q.prompt, blocks_of(q.prompt + 1U)});
     transfers_.erase(transfers_.begin() + static_cast<std::ptrdiff_t>(i));
@@ -131,6 +137,10 @@ inline void NaiveInstances::end_prompts(One& one, std::vector<NaiveRequest>& req
       one.used -= r.blocks;
       continue;
     }
+    // Where an answer ends at the same moment, which of the two is seen first decides.
+    for (const One& other : decodes_)
+      for (const Running& last : other.running)
+        if (other.step_end <= now_ && last.left == 1) rounding_decides_ = true;
     q.decode = least(decodes_);
     ++decodes_[q.decode].load;
     decodes_[q.decode].queue.push_back(r.request);
@@ -212,8 +222,10 @@ inline bool NaiveInstances::run(std::vector<NaiveRequest>& requests) {
   transfers_.clear();
   now_ = 0;
   come_ = 0;
-  gives_way_ = false;
+  gives_way_ = rounding_decides_ = false;
   for (double next = next_event(requests); next < kNever && !gives_way_; next = next_event(requests)) {
+    // Two events that only rounding tells apart: which comes first decides where a request goes.
+    if (next > now_ && next - now_ < 1e-6 * step_s) rounding_decides_ = true;
     move_bytes(next, requests);
     end_transfers(requests);
     for (One& one : prompts_) end_prompts(one, requests);
@@ -227,7 +239,7 @@ inline bool NaiveInstances::run(std::vector<NaiveRequest>& requests) {
     for (One& one : prompts_) begin_prompts(one, requests);
     for (One& one : decodes_) begin_decodes(one, requests);
   }
-  return !gives_way_;
+  return !gives_way_ && !rounding_decides_;
 }
 
 }  // namespace moelab::test
