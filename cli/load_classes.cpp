@@ -8,22 +8,15 @@
 namespace moelab::cli {
 namespace {
 
-/// How a latency is shown: its unit, and which of its percentiles.
-struct ShownLatency {
-  Latency latency;
-  const char* title;
-  double scale;
-  int digits;
-};
-constexpr std::array<ShownLatency, 3> kShownLatencies = {{{Latency::ttft, "TTFT s", 1, 2},
-                                                          {Latency::tpot, "TPOT ms", 1e3, 1},
-                                                          {Latency::end_to_end, "E2E s", 1, 2}}};
+bool is_shown(const ShownLatency& shown) {
+  return shown.latency != Latency::itl && shown.latency != Latency::queueing;
+}
 constexpr std::array<double Summary::*, 3> kPercentiles = {&Summary::p50, &Summary::p95, &Summary::p99};
 
 std::vector<std::string> head(bool level) {
   std::vector<std::string> row = {"by class", "requests/s", "class", "served/s"};
   for (const ShownLatency& shown : kShownLatencies)
-    row.insert(row.end(), {std::string(shown.title) + " p50", "p95", "p99"});
+    if (is_shown(shown)) row.insert(row.end(), {std::string(shown.title) + " p50", "p95", "p99"});
   if (level) row.insert(row.end(), {"meets %", "goodput/s"});
   return row;
 }
@@ -45,12 +38,14 @@ std::vector<std::string> class_row(const LoadReport& r, const LoadPoint& point, 
     row.push_back(mean ? three_digits(scale * *mean, digits) : "-");
   };
   add(1, 2, [](const LoadSample& s, const ClassSample& c) { return s.a_second(c.answered); });
-  for (const ShownLatency& shown : kShownLatencies)
+  for (const ShownLatency& shown : kShownLatencies) {
+    if (!is_shown(shown)) continue;
     for (double Summary::*percentile : kPercentiles)
       add(shown.scale, shown.digits, [&](const LoadSample&, const ClassSample& c) -> std::optional<double> {
         const Summary* const summary = c.of(shown.latency);
         return summary == nullptr ? std::nullopt : std::optional(summary->*percentile);
       });
+  }
   if (r.runs->level().clauses.empty()) return row;
   const auto met =
       class_mean(point, of_class, [](const LoadSample&, const ClassSample& c) { return c.met_share(); });

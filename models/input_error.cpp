@@ -95,6 +95,13 @@ std::string shown_word(std::string_view word) {
   return text;
 }
 
+std::string printable(std::string_view text, std::size_t limit) {
+  std::string shown(text.substr(0, limit));
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text.size() > limit ? shown + "..." : shown;
+}
+
 std::string_view said_by_library(std::string_view what) {
   const std::size_t end = what.starts_with('[') ? what.find("] ") : what.npos;
   return end == what.npos ? what : what.substr(end + 2);

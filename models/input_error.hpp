@@ -58,6 +58,9 @@ void cut_text(std::string& text, std::size_t most_bytes);
 /// A word of the file as a message can show it: letters of ASCII, 60 at most.
 std::string shown_word(std::string_view word);
 
+/// What is not printable ASCII replaced by '?', cut after `limit` characters.
+std::string printable(std::string_view text, std::size_t limit);
+
 /// What a library's exception says, without the library's name for it: of "[json.exception.parse_error.101]
 /// parse error at line 1" the part behind the bracket.
 std::string_view said_by_library(std::string_view what);

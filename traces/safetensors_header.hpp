@@ -58,7 +58,4 @@ std::optional<std::uint64_t> tensor_bytes(Dtype dtype, std::span<const std::uint
 /// "byte 12: what", as InputError about `file`.
 [[noreturn]] void fail_at_byte(const std::string& file, std::uint64_t byte, const std::string& what);
 
-/// What is not printable ASCII replaced by '?', cut after `limit` characters.
-std::string printable(std::string_view text, std::size_t limit);
-
 }  // namespace moelab

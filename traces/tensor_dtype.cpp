@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "models/input_error.hpp"
 #include "traces/safetensors.hpp"
 #include "traces/safetensors_header.hpp"
 
@@ -60,13 +61,6 @@ std::optional<Dtype> dtype_named(std::string_view name) {
     if (row.name == name) return row.dtype;
   }
   return std::nullopt;
-}
-
-std::string printable(std::string_view text, std::size_t limit) {
-  std::string shown(text.substr(0, limit));
-  std::replace_if(
-      shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return text.size() > limit ? shown + "..." : shown;
 }
 
 std::string quoted_name(std::string_view name) {

@@ -105,6 +105,14 @@ auto find_request(Requests& requests, std::uint32_t id) {
   return std::find_if(requests.begin(), requests.end(),
                       [id](const BatchedRequest& request) { return request.ask.id == id; });
 }
+/// Takes that request out of one list and puts it behind those of another; nothing where it is not there.
+inline void move_request(std::uint32_t id, std::vector<BatchedRequest>& from,
+                         std::vector<BatchedRequest>& to) {
+  const auto found = find_request(from, id);
+  if (found == from.end()) return;
+  to.push_back(*found);
+  from.erase(found);
+}
 /// The step has run. Says whether that was the request's last.
 bool complete_share(BatchedRequest& request);
 

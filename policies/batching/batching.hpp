@@ -182,6 +182,8 @@ struct BatchingPolicyEntry {
   bool static_batches = false;  // a batch runs until all its requests are done, prompts by micro_batch
   bool speculates = false;      // its decode shares run drafts, and it hears what was refused
   bool hands_over = false;      // it knows kept and fetched requests (of moelab's own: no guard checks that)
+  /// Whether a prompt may run in several steps with these parameters, beside others'; empty: never.
+  std::function<bool(const PolicyParameters& parameters)> chunks = {};
   /// Whether it goes by requests' priorities with these parameters; empty: never.
   std::function<bool(const PolicyParameters& parameters)> by_priority = {};
   /// Throws InputError for a shape with a zero or with max_tokens < max_requests (one token of each request

@@ -92,12 +92,7 @@ class ContinuousBatching final : public BatchingPolicy {
     kept_.erase(kept);
   }
 
-  void receive(std::uint32_t id) override {
-    const auto fetched = find_request(fetching_, id);
-    if (fetched == fetching_.end()) return;
-    received_.push_back(*fetched);
-    fetching_.erase(fetched);
-  }
+  void receive(std::uint32_t id) override { move_request(id, fetching_, received_); }
 
   void complete() override {
     for (BatchedRequest& request : running_) {
@@ -302,6 +297,10 @@ BatchingPolicyEntry continuous_batching_entry() {
   return {.info = continuous_batching_info(),
           .speculates = true,
           .hands_over = true,
+          .chunks =
+              [](const PolicyParameters& parameters) {
+                return parameter(continuous_batching_info(), parameters, "chunked") == 1;
+              },
           .make = make_continuous_batching};
 }
 

@@ -493,7 +493,7 @@ std::unique_ptr<BatchingPolicy> make_sglang(const BatchingShape& shape, const Po
 }  // namespace
 
 BatchingPolicyEntry sglang_batching_entry() {
-  return {.info = sglang_info(), .make = make_sglang};
+  return {.info = sglang_info(), .chunks = [](const PolicyParameters&) { return true; }, .make = make_sglang};
 }
 
 }  // namespace moelab

@@ -114,12 +114,7 @@ class VllmV1Batching final : public BatchingPolicy {
     kept_.erase(kept);
   }
 
-  void receive(std::uint32_t id) override {
-    const auto fetched = find_request(fetching_, id);
-    if (fetched == fetching_.end()) return;
-    received_.push_back(*fetched);
-    fetching_.erase(fetched);
-  }
+  void receive(std::uint32_t id) override { move_request(id, fetching_, received_); }
 
   void complete() override {
     for (BatchedRequest& request : running_)
@@ -379,6 +374,7 @@ BatchingPolicyEntry vllm_v1_batching_entry() {
   return {.info = vllm_v1_info(),
           .speculates = true,
           .hands_over = true,
+          .chunks = [](const PolicyParameters&) { return true; },
           .by_priority =
               [](const PolicyParameters& parameters) {
                 return parameter(vllm_v1_info(), parameters, "scheduling") == 1;

@@ -14,7 +14,7 @@
 namespace moelab {
 namespace {
 
-/// Beyond it a run takes minutes, and one that is too short is unsettled, which is said.
+/// A choice: more requests take minutes a run, and a run that is too short is said to be unsettled.
 constexpr std::uint64_t kMostToSettle = 200'000;
 
 using Settings = std::vector<std::pair<std::string, std::string>>;

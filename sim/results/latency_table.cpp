@@ -12,24 +12,11 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-/// How a latency is shown: those between tokens in milliseconds.
-struct Shown {
-  Latency latency;
-  const char* title;
-  double scale;
-  int digits;
-};
-constexpr std::array<Shown, 5> kShown = {{{Latency::ttft, "TTFT s", 1, 2},
-                                          {Latency::tpot, "TPOT ms", 1e3, 1},
-                                          {Latency::itl, "ITL ms", 1e3, 1},
-                                          {Latency::end_to_end, "E2E s", 1, 2},
-                                          {Latency::queueing, "queued s", 1, 2}}};
-
 void add_latencies(const std::string& name, const RequestLatencies& all, Rows& rows) {
-  for (const Shown& shown : kShown) {
+  for (const ShownLatency& shown : kShownLatencies) {
     const std::vector<double>& sample = all.of(shown.latency);
     const Summary s = summarize(sample);
-    std::vector<std::string> row = {&shown == &kShown.front() ? name : "", shown.title};
+    std::vector<std::string> row = {&shown == &kShownLatencies.front() ? name : "", shown.title};
     for (const double seconds : {s.mean, s.p50, s.p90, s.p95, s.p99})
       row.push_back(sample.empty() ? "-" : three_digits(shown.scale * seconds, shown.digits));
     rows.push_back(std::move(row));

@@ -16,6 +16,20 @@ inline constexpr std::size_t kLatencies = 6;
 inline constexpr std::array<Latency, kLatencies> kAllLatencies = {
     Latency::ttft, Latency::tpot, Latency::itl, Latency::end_to_end, Latency::normalised, Latency::queueing};
 
+/// How a table shows a latency: times this factor, with so many digits at most behind the point.
+struct ShownLatency {
+  Latency latency;
+  const char* title;  // with the unit
+  double scale;
+  int digits;
+};
+/// In the order in which tables have them: those between tokens in milliseconds.
+inline constexpr std::array<ShownLatency, 5> kShownLatencies = {{{Latency::ttft, "TTFT s", 1, 2},
+                                                                 {Latency::tpot, "TPOT ms", 1e3, 1},
+                                                                 {Latency::itl, "ITL ms", 1e3, 1},
+                                                                 {Latency::end_to_end, "E2E s", 1, 2},
+                                                                 {Latency::queueing, "queued s", 1, 2}}};
+
 /// What a latency is called where one is named ("ttft") and where it heads a column ("TTFT").
 struct LatencyName {
   std::string_view word, title;

@@ -17,8 +17,8 @@ struct WorkloadConfig;
 /// Of a run of drawn requests: of fewer, half of which come in the second half, chance decides too much.
 inline constexpr std::uint32_t kLeastRequests = 2000;
 
-/// What requests stay for, so many times, is what the second half of a run is to last: fewer, and a run near
-/// the highest rate ends before it has met what more requests would.
+/// The second half of a run is to last so many times what a request stays for: shorter, it ends before it has
+/// met what more requests would. A choice; docs/serving-node.md has what shorter and longer runs find.
 inline constexpr double kResidences = 10;
 /// Requests of a run whose second half lasts kResidences, of a system that has `in_service` at once, on
 /// average, when it does what it can (Little: its rate times what they stay for). kLeastRequests at least.

@@ -83,4 +83,50 @@ class RowBooks {
   std::uint64_t rows_ = 0, found_ = 0, recomputed_ = 0;
 };
 
+/// Holds a policy's steps against a reference's. A stream has a shape, requests, a policy() and whether it
+/// resizes: requests come at random between steps, the cache shrinks and grows where the stream says so.
+/// `seen` hears each step.
+template <class Stream, class Reference, class Seen>
+void compare_steps(std::mt19937_64& random, const Stream& stream, Reference& reference, const Seen& seen) {
+  const auto policy = stream.policy();
+  std::size_t next_arrival = 0;
+  const std::uint64_t all = stream.shape.kv.gpu_blocks;
+  std::uint64_t blocks = all;
+  const auto resize = [&](std::uint64_t to) {
+    blocks = to;
+    policy->resize(to);
+    reference.resize(to);
+  };
+  RowBooks books;
+  BatchStep step;
+  for (int steps = 0;; ++steps) {
+    REQUIRE(steps < 20000);
+    while (next_arrival < stream.requests.size() && random() % 2 == 0) {
+      policy->arrive(stream.requests[next_arrival]);
+      reference.arrive(stream.requests[next_arrival++]);
+    }
+    if (stream.resizes && steps < 200 && random() % 8 == 0) resize(random() % (all + 1));
+    if (steps == 200) resize(all);
+    const bool runs = policy->form(step);
+    const BatchStep expected = reference.form();
+    if (step != expected) REQUIRE(text(step) == text(expected));
+    REQUIRE(step == expected);
+    REQUIRE(runs == !step.shares.empty());
+    REQUIRE(policy->use() == reference.use());
+    books.count(step);
+    seen(step);
+    if (runs) {
+      policy->complete();
+      reference.complete();
+      REQUIRE(policy->use() == reference.use());
+    } else if (policy->use().waiting > 0) {
+      REQUIRE(blocks < all);  // else it would be stuck for good
+      resize(all);
+    } else if (next_arrival == stream.requests.size()) {
+      break;
+    }
+  }
+  books.check(stream.requests);
+}
+
 }  // namespace moelab::request_streams

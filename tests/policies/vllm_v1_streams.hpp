@@ -52,54 +52,18 @@ struct Seen {
   std::uint64_t steps = 0, preempted = 0, restarted = 0, chunks = 0, finished = 0;
   std::uint64_t found = 0, found_in_use = 0, copies = 0;  // blocks
   std::uint64_t taken_back = 0;                           // requests
+  void count(const BatchStep& step) {
+    ++steps;
+    preempted += step.dropped.size();
+    restarted += step.restarted.size();
+    finished += step.finished.size();
+    for (const StepShare& share : step.shares) chunks += share.produces ? 0 : 1;
+  }
 };
 
-/// Requests come at random between steps, the cache shrinks and grows where the stream says so.
 inline void compare(std::mt19937_64& random, const Stream& stream, Seen& seen) {
-  const auto policy = stream.policy();
   V1Reference reference(stream.shape, stream.async, stream.reserve, stream.prefix_cache, stream.priority);
-  std::size_t next_arrival = 0;
-  const std::uint64_t all = stream.shape.kv.gpu_blocks;
-  std::uint64_t blocks = all;
-  const auto resize = [&](std::uint64_t to) {
-    blocks = to;
-    policy->resize(to);
-    reference.resize(to);
-  };
-  RowBooks books;
-  BatchStep step;
-  for (int steps = 0;; ++steps) {
-    REQUIRE(steps < 20000);
-    while (next_arrival < stream.requests.size() && random() % 2 == 0) {
-      policy->arrive(stream.requests[next_arrival]);
-      reference.arrive(stream.requests[next_arrival++]);
-    }
-    if (stream.resizes && steps < 200 && random() % 8 == 0) resize(random() % (all + 1));
-    if (steps == 200) resize(all);
-    const bool runs = policy->form(step);
-    const BatchStep expected = reference.form();
-    if (step != expected) REQUIRE(text(step) == text(expected));
-    REQUIRE(step == expected);
-    REQUIRE(runs == !step.shares.empty());
-    REQUIRE(policy->use() == reference.use());
-    books.count(step);
-    ++seen.steps;
-    seen.preempted += step.dropped.size();
-    seen.restarted += step.restarted.size();
-    seen.finished += step.finished.size();
-    for (const StepShare& share : step.shares) seen.chunks += share.produces ? 0 : 1;
-    if (runs) {
-      policy->complete();
-      reference.complete();
-      REQUIRE(policy->use() == reference.use());
-    } else if (policy->use().waiting > 0) {
-      REQUIRE(blocks < all);  // else it would be stuck for good
-      resize(all);
-    } else if (next_arrival == stream.requests.size()) {
-      break;
-    }
-  }
-  books.check(stream.requests);
+  compare_steps(random, stream, reference, [&](const BatchStep& step) { seen.count(step); });
   seen.found += reference.found;
   seen.found_in_use += reference.found_in_use;
   seen.copies += reference.copies;

@@ -6,7 +6,6 @@
 #include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "traces/import/csv_reader.hpp"
-#include "traces/safetensors_header.hpp"
 
 namespace moelab {
 namespace {
