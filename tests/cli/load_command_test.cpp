@@ -197,8 +197,8 @@ TEST_CASE("load: of what is found the sentence says what a token takes") {
 TEST_CASE("load: what a token takes is absent where neither power nor price is known") {
   const ProgramResult r = small_load({"--rates", "1", "--format", "json"});
   REQUIRE(r.status == 0);
-  for (const json& seed : json::parse(r.out)["systems"][0]["points"][0]["seeds"])
-    CHECK_FALSE(seed.contains("service"));
+  const json result = json::parse(r.out);
+  for (const json& seed : result["systems"][0]["points"][0]["seeds"]) CHECK_FALSE(seed.contains("service"));
   CHECK_FALSE(contains(small_load({"--rates", "1"}).out, "a token takes"));
 }
 
