@@ -22,11 +22,24 @@ double engine_time(const RequestTimes& r, std::uint32_t number) {
 }  // namespace
 
 std::vector<double> taken_in(const std::vector<double>& sent_s, const FrontEnd& front_end) {
-  std::vector<double> come;
-  double free = 0;
-  for (const double sent : sent_s) {
-    free = std::max(free, sent) + front_end.request_s;
-    come.push_back(free);
+  const std::size_t all = sent_s.size();
+  // `had`: what a request has had of the process that was there from the start; one is in when that is `due`.
+  std::vector<double> come(all), due(all);
+  double now = 0, had = 0;
+  for (std::size_t first = 0, next = 0; first < all; ++first) {
+    if (next == first) {
+      now = std::max(now, sent_s[next]);
+      due[next++] = had + front_end.request_s;
+    }
+    const auto under_way = [&] { return static_cast<double>(next - first); };
+    while (next < all && sent_s[next] < now + (due[first] - had) * under_way()) {
+      had += (sent_s[next] - now) / under_way();
+      now = sent_s[next];
+      due[next++] = had + front_end.request_s;
+    }
+    now += (due[first] - had) * under_way();
+    had = due[first];
+    come[first] = now;
   }
   return come;
 }
