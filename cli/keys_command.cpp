@@ -40,6 +40,35 @@ bool is_below(const std::string& path, const std::string& section) {
   return path.starts_with(section + ".") || path.starts_with(section + "[].");
 }
 
+/// The last of a path's names, of "scenario.workload.arrivals" "arrivals"; an entry of a list is its list's.
+std::string last_name(std::string path) {
+  while (path.ends_with("[]")) path.resize(path.size() - 2);
+  return path.substr(path.rfind('.') + 1);
+}
+
+/// The keys that are called so, wherever they stand; else those whose name is nearest, or the nearest path.
+std::string nearest_keys(const std::string& path, const std::vector<KeyRow>& table) {
+  constexpr std::size_t kMost = 4;
+  std::vector<std::string> known, names;
+  for (const KeyRow& row : table) {
+    known.push_back(row.path);
+    names.push_back(last_name(row.path));
+  }
+  const std::string name = path.find('.') == std::string::npos ? closest_name(path, names) : "";
+  if (name.empty()) return suggestion(explained_path(path), known);
+  std::set<std::string> called_so;
+  for (std::size_t i = 0; i < known.size(); ++i)
+    if (names[i] == name) called_so.insert(known[i]);
+  std::string text;
+  std::size_t named = 0;
+  for (const std::string& key : called_so)
+    if (++named <= kMost)
+      text += (named == 1 ? "'" : named == called_so.size() ? " or '" : ", '") + key + "'";
+  if (named > kMost) text += " or " + std::to_string(named - kMost) + " more";
+  return " (did you mean " + text + "?)";
+}
+
+/// Empty where there is no such key.
 std::vector<KeyRow> rows_at(const std::string& path, const std::vector<KeyRow>& table) {
   std::vector<KeyRow> rows;
   const auto take = [&](const auto& wanted) {
@@ -51,11 +80,7 @@ std::vector<KeyRow> rows_at(const std::string& path, const std::vector<KeyRow>& 
     take([&, wanted = explained_path(path)](const KeyRow& row) {
       return row.path == wanted || is_below(row.path, wanted);
     });
-  if (!rows.empty()) return rows;
-  std::vector<std::string> known;
-  for (const KeyRow& row : table) known.push_back(row.path);
-  throw InputError("", "no key '" + path + "'" + suggestion(explained_path(path), known) +
-                           "; `moelab keys` lists those of " + kFileKindsText);
+  return rows;
 }
 
 std::string default_text(const KeyRow& row) {
@@ -89,14 +114,21 @@ std::string key_text(const KeyRow& row, const std::string& example, std::size_t 
   return hanging(name + ":", row.meaning, 4, width) + hanging("   ", takes, 4, width);
 }
 
-/// Of all paths in their order, each row once; without paths an overview.
+/// Of all paths in their order, each row once; without paths an overview. Throws InputError for all that are
+/// no keys.
 std::vector<KeyRow> rows_of(const std::vector<std::string>& paths, const std::vector<KeyRow>& table) {
   std::vector<KeyRow> rows;
+  std::vector<Problem> problems;
   std::set<std::pair<std::string, std::string>> taken;
-  for (const std::string& path : paths.empty() ? std::vector<std::string>{""} : paths)
-    for (KeyRow& row : rows_at(path, table))
+  for (const std::string& path : paths.empty() ? std::vector<std::string>{""} : paths) {
+    std::vector<KeyRow> found = rows_at(path, table);
+    if (found.empty()) problems.push_back({.what = "no key '" + path + "'" + nearest_keys(path, table)});
+    for (KeyRow& row : found)
       if (taken.emplace(row.path, row.policy).second) rows.push_back(std::move(row));
-  return rows;
+  }
+  if (problems.empty()) return rows;
+  problems.back().what += std::string("; `moelab keys` lists those of ") + kFileKindsText;
+  throw InputError(std::move(problems));
 }
 
 void print_keys(const std::vector<std::string>& paths, const std::string& format) {

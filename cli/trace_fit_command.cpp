@@ -12,6 +12,7 @@
 #include "cli/terminal_line.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "sim/results/text_report.hpp"
 #include "traces/default_trace.hpp"
 #include "traces/law/holdout.hpp"
 #include "traces/law/law_fit.hpp"
@@ -33,39 +34,40 @@ std::string text(double value, const char* form) {
   return buffer;
 }
 
-// As Markdown, so that the table in traces/README.md is what this prints.
-void print_table(const std::vector<HoldoutRow>& rows) {
-  std::cout << "| figure | fitted to | held out | drawn | drawn, difference | halves, difference | worst "
-               "layer | aim |\n"
-               "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
-  for (const HoldoutRow& row : rows) {
-    const auto difference = [&](double d) {
-      return row.relative ? text(100 * d, "%.1f %%") : text(d, "%.4f");
-    };
-    std::cout << "| " << row.name << " | " << text(row.fitted_to, "%.3f") << " | "
-              << text(row.held_out, "%.3f") << " | " << text(row.drawn, "%.3f") << " | "
-              << difference(row.drawn_difference) << " | " << difference(row.halves_difference) << " | "
-              << (std::isfinite(row.worst_difference)
-                      ? difference(row.worst_difference) + " (" + std::to_string(row.worst_layer) + ")"
-                      : "-")
-              << " | "
-              << (row.limit == 0 ? ""
-                  : row.relative ? text(100 * row.limit, "%.0f %%")
-                                 : text(row.limit, "%.2f"))
-              << " |\n";
-  }
+/// How many aims are missed, and by what most; "" where no figure has one.
+std::string missed_words(const std::vector<HoldoutRow>& rows) {
+  const HoldoutRow* const worst = worst_of(rows);
+  if (worst == nullptr) return "";
   const auto has_aim = [](const HoldoutRow& row) {
     return row.limit > 0 && std::isfinite(row.drawn_difference);
   };
   const auto misses = [&](const HoldoutRow& row) { return has_aim(row) && row.drawn_difference > row.limit; };
-  if (const HoldoutRow* worst = worst_of(rows); worst != nullptr)
-    std::cout << "\n"
-              << std::count_if(rows.begin(), rows.end(), misses) << " of "
-              << std::count_if(rows.begin(), rows.end(), has_aim)
-              << " aims are missed in the mean over layers; worst: " << worst->name << ", layer "
-              << worst->worst_layer << ": " << text(worst->held_out, "%.3f") << " held out, "
-              << text(worst->drawn, "%.3f") << " drawn in the mean, " << text(worst->worst_difference, "%.3f")
-              << " apart there\n";
+  return std::to_string(std::count_if(rows.begin(), rows.end(), misses)) + " of " +
+         std::to_string(std::count_if(rows.begin(), rows.end(), has_aim)) +
+         " aims are missed in the mean over layers; worst: " + worst->name + ", layer " +
+         std::to_string(worst->worst_layer) + ": " + text(worst->held_out, "%.3f") + " held out, " +
+         text(worst->drawn, "%.3f") + " drawn in the mean, " + text(worst->worst_difference, "%.3f") +
+         " apart there\n";
+}
+
+std::string holdout_text(const std::vector<HoldoutRow>& rows, const TextForm& form) {
+  TextTable table{{{"figure", "fitted to", "held out", "drawn", "drawn, difference", "halves, difference",
+                    "worst layer", "aim"}}};
+  for (const HoldoutRow& row : rows) {
+    const auto difference = [&](double d) {
+      return row.relative ? text(100 * d, "%.1f %%") : text(d, "%.4f");
+    };
+    const std::string worst = difference(row.worst_difference) + " (" + std::to_string(row.worst_layer) + ")";
+    const std::string aim = row.relative ? text(100 * row.limit, "%.0f %%") : text(row.limit, "%.2f");
+    table.rows.push_back({row.name, text(row.fitted_to, "%.3f"), text(row.held_out, "%.3f"),
+                          text(row.drawn, "%.3f"), difference(row.drawn_difference),
+                          difference(row.halves_difference),
+                          std::isfinite(row.worst_difference) ? worst : "-", row.limit == 0 ? "" : aim});
+  }
+  TextReport report(form);
+  report.add_lines(missed_words(rows));
+  report.add_table(std::move(table));
+  return report.text();
 }
 
 void print_json(const std::vector<HoldoutRow>& rows) {
@@ -119,7 +121,9 @@ void fit(const TraceFitArguments& options) {
   if (options.holdout) {
     const std::vector<HoldoutRow> rows = holdout(trace, fit_options, options.seed);
     line.clear();
-    return options.format == "json" ? print_json(rows) : print_table(rows);
+    if (options.format == "json") return print_json(rows);
+    std::cout << holdout_text(rows, text_form(options.format));
+    return;
   }
   const RoutingLaw law = fit_routing_law(trace, fit_options);
   line.clear();
@@ -148,7 +152,7 @@ void add_trace_fit(CLI::App& trace) {
   command->add_option("--seed", options->seed, "Of the requests drawn with --holdout")
       ->check(is_a_seed)
       ->capture_default_str();
-  add_format(*command, options->format);
+  add_text_format(*command, options->format);
   add_example(*command, "moelab trace fit debian-moe-8x32 --out law.yaml");
   command->callback([options] { fit(*options); });
 }

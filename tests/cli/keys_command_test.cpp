@@ -221,6 +221,15 @@ TEST_CASE("a key is found by the paths that files and --set have for it", "[plai
   CHECK(keys({"system.threads", "budget", "system.threads"}).out ==
         keys({"system.threads"}).out + keys({"budget"}).out);
   check_refusal(keys({"system.cahce"}), "no key 'system.cahce' (did you mean 'system.cache'?)");
+  // A name alone: the keys that are called so, or nearly so.
+  check_refusal(keys({"arrivals"}), "no key 'arrivals' (did you mean 'scenario.workload.arrivals'");
+  check_refusal(keys({"arivals"}), "no key 'arivals' (did you mean 'scenario.workload.arrivals'");
+  check_refusal(keys({"bandwidth"}), " or '");
+  // All that are wrong at once.
+  const ProgramResult two = keys({"system.cahce", "budget", "arivals"});
+  check_refusal(two, "no key 'system.cahce'");
+  check_refusal(two, "no key 'arivals'");
+  check_refusal(two, "`moelab keys` lists those of");
 }
 
 }  // namespace moelab::keys_command_test
