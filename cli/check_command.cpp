@@ -119,8 +119,8 @@ std::string paged_memory_line(const SystemConfig& system, const MemoryPlan& m) {
   return line + ", KV cache " + to_string(m.kv_cache) + " = " + std::to_string(m.kv_blocks) + " blocks of " +
          std::to_string(system.kv.block_tokens) + " tokens (" + to_string(m.kv_block) + " each, " +
          std::to_string(m.state_blocks) +
-         " a request for states of linear attention); outside the budget: " + std::to_string(m.swap_blocks) +
-         " blocks of swap space, experts " + to_string(m.host_experts) +
+         " a request whatever its length, for states and windows); outside the budget: " +
+         std::to_string(m.swap_blocks) + " blocks of swap space, experts " + to_string(m.host_experts) +
          (m.page_cache > Bytes(0) ? ", page cache " + to_string(m.page_cache) : "") + instances_item(system) +
          "\n";
 }

@@ -183,7 +183,7 @@ memory_bytes.experts_on_ssd - true where the host's memory is too small for all 
 memory_bytes.shortfall bytes what is missing: nothing was run
 memory_bytes.kv_block bytes one block of the KV cache
 memory_bytes.kv_blocks - blocks of the KV cache
-memory_bytes.state_blocks_a_request - blocks that each request takes for states (Mamba-2, linear attention)
+memory_bytes.state_blocks_a_request - blocks that each request takes whatever its length: for states (Mamba-2, linear attention) and for what windows of sliding attention leave
 memory_bytes.swap_blocks - blocks that the host has room for
 memory_bytes_a_gpu.budget bytes of systems that page experts, and of one GPU: what may be used
 memory_bytes_a_gpu.non_expert bytes weights that are no experts
@@ -194,7 +194,7 @@ memory_bytes_a_gpu.activations bytes hidden states and products of the step of m
 memory_bytes_a_gpu.kv_cache bytes what is left, for the KV cache
 memory_bytes_a_gpu.kv_block bytes one block of the KV cache
 memory_bytes_a_gpu.kv_blocks - blocks of the KV cache
-memory_bytes_a_gpu.state_blocks_a_request - blocks that each request takes for states
+memory_bytes_a_gpu.state_blocks_a_request - blocks that each request takes whatever its length: for states and windows
 memory_bytes_a_gpu.swap_blocks - blocks that the host has room for
 memory_bytes_a_gpu.host_experts bytes experts in the host's memory
 memory_bytes_a_gpu.shortfall bytes what is missing; not 0: nothing was run

@@ -68,8 +68,8 @@ double least_budget(const Point& point, std::uint32_t requests) {
   const SystemConfig& system = s.systems.front();
   const MemoryPlan m = plan_paged(s, system, served).memory;
   const std::uint64_t blocks =
-      requests *
-      request_blocks(final_tokens(batch_request(served.front(), s.workload.prefilled)), kv_shape(system, m));
+      requests * request_blocks(final_tokens(batch_request(served.front(), s.workload.prefilled)),
+                                kv_shape(s, system, m));
   return (m.non_expert + m.expert_cache + m.staging + m.activations +
           static_cast<double>(blocks) * m.kv_block)
              .value() /

@@ -74,7 +74,7 @@ MemoryPlan plan_of_system(const Scenario& s, const SystemConfig& system, const R
 KvSwapRoom swap_room(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,
                      const MemoryPlan& plan) {
   if (plan.swap_blocks == 0 || !swaps(system)) return {};
-  const KvShape shape = kv_shape(system, plan);
+  const KvShape shape = kv_shape(s, system, plan);
   std::vector<std::uint64_t> blocks;
   for (const ServedRequest& q : served_requests(s, trace))
     blocks.push_back(request_blocks(final_tokens(batch_request(q)), shape));

@@ -30,7 +30,7 @@ std::string misfit_of(const BatchRequest& request, const BatchingShape& shape, s
     return "needs " + std::to_string(blocks) + " blocks of " + std::to_string(shape.kv.block_tokens) +
            " tokens" +
            (shape.kv.state_blocks > 0
-                ? ", " + std::to_string(shape.kv.state_blocks) + " of them for its state"
+                ? ", " + std::to_string(shape.kv.state_blocks) + " of them whatever its length"
                 : "") +
            ", there are " + std::to_string(shape.kv.gpu_blocks);
   if (at_once > shape.max_tokens)

@@ -82,8 +82,11 @@ struct KvShape {
   std::uint64_t gpu_blocks = 0;
   std::uint64_t host_blocks = 0;  // swap space
   /// That each admitted request holds besides those of its tokens, from its admission to its end, wherever
-  /// they are: for what does not grow with it, such as the states of linear attention and Mamba-2.
+  /// they are: for what does not grow with it, such as the states of linear attention and Mamba-2, and what
+  /// the windows of sliding attention leave.
   std::uint64_t state_blocks = 0;
+  /// Whether blocks hold all that another request with the same beginning needs: not of a model with states.
+  bool shares_beginnings = true;
 };
 
 struct BatchingShape {
@@ -182,6 +185,10 @@ struct BatchingPolicyEntry {
   bool static_batches = false;  // a batch runs until all its requests are done, prompts by micro_batch
   bool speculates = false;      // its decode shares run drafts, and it hears what was refused
   bool hands_over = false;      // it knows kept and fetched requests (of moelab's own: no guard checks that)
+  /// Of layers with a sliding window: 1 where a block holds its tokens for them as for others; 0 where they
+  /// keep what the window leaves, in blocks that each request has besides (KvShape::state_blocks); between
+  /// where they have a pool of their own, for so many tokens for each of the others'.
+  double windowed_share = 1;
   /// Whether a prompt may run in several steps with these parameters, beside others'; empty: never.
   std::function<bool(const PolicyParameters& parameters)> chunks = {};
   /// Whether it goes by requests' priorities with these parameters; empty: never.

@@ -106,7 +106,7 @@ class SglangBatching final : public BatchingPolicy {
   }
 
  private:
-  bool finds_blocks() const { return settings_.radix && shape_.kv.state_blocks == 0; }
+  bool finds_blocks() const { return settings_.radix && shape_.kv.shares_beginnings; }
   std::uint64_t whole_blocks(std::uint64_t tokens) const {  // in tokens
     return kv_blocks(tokens, shape_.kv.block_tokens) * shape_.kv.block_tokens;
   }
@@ -493,7 +493,10 @@ std::unique_ptr<BatchingPolicy> make_sglang(const BatchingShape& shape, const Po
 }  // namespace
 
 BatchingPolicyEntry sglang_batching_entry() {
-  return {.info = sglang_info(), .chunks = [](const PolicyParameters&) { return true; }, .make = make_sglang};
+  return {.info = sglang_info(),
+          .windowed_share = 0.8,  // sglang/srt/server_args.py, swa_full_tokens_ratio
+          .chunks = [](const PolicyParameters&) { return true; },
+          .make = make_sglang};
 }
 
 }  // namespace moelab

@@ -45,7 +45,8 @@
 // - A step that came out empty is formed again at once, as the engine's next turn would: with what came and
 //   ended meanwhile, and with requests that were preempted.
 // - After resize() to fewer blocks the last admitted are preempted first. vLLM's cache has one size.
-// - A cache that is resized forgets what was free, and requests with states (state_blocks) find nothing.
+// - A cache that is resized forgets what was free, and requests of a model with states (shares_beginnings)
+// find nothing.
 // - async: a step that is formed while drafts are verified knows how many were accepted. vLLM counts all of
 //   them as accepted until it hears otherwise, so that it holds blocks for some tokens more.
 // - No more is drafted than a request can use up to its last token; vLLM drafts as many as ever.
@@ -144,7 +145,7 @@ class VllmV1Batching final : public BatchingPolicy {
     std::uint64_t full_own = 0;
   };
 
-  bool finds_blocks() const { return settings_.prefix_cache && shape_.kv.state_blocks == 0; }
+  bool finds_blocks() const { return settings_.prefix_cache && shape_.kv.shares_beginnings; }
 
   /// What came and what ended during the step before is known now. Says whether that was anything.
   bool settle() {
@@ -374,6 +375,7 @@ BatchingPolicyEntry vllm_v1_batching_entry() {
   return {.info = vllm_v1_info(),
           .speculates = true,
           .hands_over = true,
+          .windowed_share = 0,  // vllm/v1/core/single_type_kv_cache_manager.py, SlidingWindowManager
           .chunks = [](const PolicyParameters&) { return true; },
           .by_priority =
               [](const PolicyParameters& parameters) {

@@ -13,7 +13,8 @@ namespace {
 
 nb::object shape_in_python(const BatchingShape& shape) {
   return named("BatchingShape", shape.kv.block_tokens, shape.kv.gpu_blocks, shape.kv.host_blocks,
-               shape.kv.state_blocks, shape.max_requests, shape.max_tokens, shape.micro_batch, shape.drafts);
+               shape.kv.state_blocks, shape.kv.shares_beginnings, shape.max_requests, shape.max_tokens,
+               shape.micro_batch, shape.drafts);
 }
 
 nb::object request_in_python(const BatchRequest& request) {

@@ -114,7 +114,7 @@ class Instances {
   /// Everything by reference outlives it.
   Instances(engine::Engine& engine, RequestSource& source, const Scenario& s, const SystemConfig& system,
             const PagedPlan& plan)
-      : router(engine, source, *system.instances, kv_shape(system, plan.memory), plan.memory.kv_block),
+      : router(engine, source, *system.instances, kv_shape(s, system, plan.memory), plan.memory.kv_block),
         engine_(engine),
         s_(s),
         system_(system),

@@ -17,26 +17,60 @@ std::uint64_t whole_blocks(Bytes space, Bytes block) {
   return static_cast<std::uint64_t>(std::clamp(space / block + kRounding, 0.0, kMost));
 }
 
-void plan_kv_block(const Scenario& s, const SystemConfig& system, MemoryPlan& m) {
-  m.kv_block = system.kv.block_tokens * kv_bytes_per_token(s);
+namespace {
+
+/// Tokens that a request has in the end, in the mean.
+double mean_tokens(const std::vector<ServedRequest>& requests) {
+  double tokens = 0;
+  for (const ServedRequest& q : requests) tokens += static_cast<double>(final_tokens(batch_request(q)));
+  return requests.empty() ? 0 : tokens / static_cast<double>(requests.size());
+}
+
+/// Of the model and of the one that drafts; nothing where no layer is without a window: its blocks are the
+/// pool's then.
+WindowedKv windowed_kv(const Scenario& s, double tokens, std::uint32_t block_tokens) {
+  WindowedKv all = windowed_kv(s.model, tokens, block_tokens);
+  if (s.speculation.any() && s.speculation.model) {
+    const WindowedKv draft = windowed_kv(*s.speculation.model, tokens, block_tokens);
+    all.per_token += draft.per_token;
+    all.per_request += draft.per_request;
+  }
+  return all.per_token < kv_bytes_per_token(s) ? all : WindowedKv{};
+}
+
+}  // namespace
+
+void plan_kv_block(const Scenario& s, const SystemConfig& system, const std::vector<ServedRequest>& requests,
+                   MemoryPlan& m) {
+  const double share =
+      system.batching ? find_batching_policy(system.batching->policy.name)->windowed_share : 1;
+  WindowedKv windowed;
+  if (share < 1) windowed = windowed_kv(s, mean_tokens(requests), system.kv.block_tokens);
+  m.kv_block = system.kv.block_tokens * (kv_bytes_per_token(s) - (1 - share) * windowed.per_token);
   if (m.kv_block == Bytes(0))
     throw InputError(s.name, "model '" + s.model.name + "' has no KV cache, so there is none to page");
-  m.state_blocks = static_cast<std::uint64_t>(std::ceil(state_bytes_per_request(s) / m.kv_block));
+  Bytes of_request = state_bytes_per_request(s);
+  if (share == 0) {
+    of_request += windowed.per_request;
+    m.activations += system.batching->max_tokens * windowed.per_token;
+  }
+  m.state_blocks = static_cast<std::uint64_t>(std::ceil(of_request / m.kv_block));
 }
 
 std::uint64_t swap_blocks(const Scenario& s, const SystemConfig& system, const MemoryPlan& m) {
   return s.device.is_discrete() ? whole_blocks(system.kv.swap_space, m.kv_block) : 0;
 }
 
-KvShape kv_shape(const SystemConfig& system, const MemoryPlan& memory) {
-  return {system.kv.block_tokens, memory.kv_blocks, memory.swap_blocks, memory.state_blocks};
+KvShape kv_shape(const Scenario& s, const SystemConfig& system, const MemoryPlan& memory) {
+  return {system.kv.block_tokens, memory.kv_blocks, memory.swap_blocks, memory.state_blocks,
+          state_bytes_per_request(s) == Bytes(0)};
 }
 
 std::unique_ptr<BatchingPolicy> make_batching(const Scenario& s, const SystemConfig& system,
                                               const MemoryPlan& memory) {
   const std::uint32_t drafts = s.speculation.tokens;
   if (!system.batching) return make_static_batches(s.workload.batch, micro_batch_of(system), drafts);
-  const BatchingShape shape{kv_shape(system, memory), s.workload.batch, system.batching->max_tokens,
+  const BatchingShape shape{kv_shape(s, system, memory), s.workload.batch, system.batching->max_tokens,
                             micro_batch_of(system), drafts};
   const PolicyChoice& policy = system.batching->policy;
   const BatchingPolicyEntry& entry = *find_batching_policy(policy.name);

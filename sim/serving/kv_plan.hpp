@@ -17,12 +17,15 @@ struct SystemConfig;
 /// Blocks that `space` has room for, to rounding; at most 2^40.
 std::uint64_t whole_blocks(Bytes space, Bytes block);
 
-/// Sets what a block takes, and how many a request takes for its states. Throws InputError for a model that
-/// has no KV cache.
-void plan_kv_block(const Scenario& scenario, const SystemConfig& system, MemoryPlan& memory);
+/// Sets what a block takes, and how many a request takes for its states and for windows of sliding attention;
+/// adds to the activations what a step's prompts take in layers with such a window until it has run. A layer
+/// whose window is as long as the mean of `requests` in the end, or longer, is as one without. Throws
+/// InputError for a model that has no KV cache.
+void plan_kv_block(const Scenario& scenario, const SystemConfig& system,
+                   const std::vector<ServedRequest>& requests, MemoryPlan& memory);
 
 /// The KV cache that is planned.
-KvShape kv_shape(const SystemConfig& system, const MemoryPlan& memory);
+KvShape kv_shape(const Scenario& scenario, const SystemConfig& system, const MemoryPlan& memory);
 
 /// Blocks of swap space. None where CPU and GPU have one memory: what gives way is computed again there.
 std::uint64_t swap_blocks(const Scenario& scenario, const SystemConfig& system, const MemoryPlan& memory);

@@ -75,7 +75,7 @@ void add_costs(const Scenario& s, const SystemConfig& system, const MemoryPlan& 
 
 Bytes planned_kv_bytes(const Scenario& s, const SystemConfig& system, const MemoryPlan& memory,
                        const std::vector<ServedRequest>& requests, const ExpertCosts* costs) {
-  const KvShape shape = kv_shape(system, memory);
+  const KvShape shape = kv_shape(s, system, memory);
   std::vector<std::uint64_t> blocks;
   for (const ServedRequest& q : requests)
     blocks.push_back(request_blocks(final_tokens(batch_request(q)), shape));

@@ -38,7 +38,7 @@ struct MemoryPlan {
   Bytes pinned;                    // experts that stay in GPU memory beside the window
   Bytes kv_block;                  // one block, where requests come and go
   std::uint64_t kv_blocks = 0;     // that kv_cache holds
-  std::uint64_t state_blocks = 0;  // that each request takes for states (Mamba-2, linear attention)
+  std::uint64_t state_blocks = 0;  // that each request takes for states and windows (KvShape)
   std::uint64_t swap_blocks = 0;   // outside the budget: that the host has room for
   /// What the budget lacks for everything but cached experts, or for one block of the KV cache where experts
   /// are paged; not 0: nothing was run.

@@ -50,7 +50,7 @@ WindowedStage::WindowedStage(ServerState& state, const Scenario& scenario, const
       draft_times_(DraftTimes::make(scenario, system, timing_)),
       resources_(add_paged_resources(engine_, timing_, plan, times_.gpus(), prefix)),
       residency_(engine_, resources_, timing_, plan, system, static_cast<int>(scenario.gpus()),
-                 largest_request(kv_shape(system, plan.memory), requests), state.observer),
+                 largest_request(kv_shape(scenario, system, plan.memory), requests), state.observer),
       experts_(scenario, system, plan, profile, times_.gpus()),
       window_(engine_, resources_, timing_, plan, scenario.model.experts_or_none().matrices,
               static_cast<int>(scenario.gpus()), mirror),

@@ -23,7 +23,7 @@ class V1Reference {
       : shape_(shape),
         async_(async),
         reserve_(reserve),
-        prefix_(prefix_cache && shape.kv.state_blocks == 0),
+        prefix_(prefix_cache && shape.kv.shares_beginnings),
         priority_(priority) {
     refill(shape.kv.gpu_blocks);
   }

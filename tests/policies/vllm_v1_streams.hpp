@@ -32,6 +32,7 @@ inline Stream random_stream(std::mt19937_64& random) {
   Stream stream;
   stream.shape.kv = {from_to(random, 1, 5), from_to(random, 1, 24), 0};
   if (random() % 4 == 0) stream.shape.kv.state_blocks = from_to(random, 1, 3);
+  stream.shape.kv.shares_beginnings = random() % 8 != 0;
   stream.shape.max_requests = from_to(random, 1, 8);
   stream.shape.max_tokens = stream.shape.max_requests + from_to(random, 0, 40);
   stream.async = random() % 2 == 0;

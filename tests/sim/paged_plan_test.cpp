@@ -101,6 +101,36 @@ TEST_CASE("paged: Qwen3-Next on four GPUs, block by block") {
   CHECK(std::abs(compressed - 512 * 350.0 / 376) <= 1);
 }
 
+/// gpt-oss-20b on one H100, requests of so many tokens in the end.
+MemoryPlan gpt_oss_plan(const std::string& system, std::uint32_t tokens) {
+  Scenario s = load_scenario("chat-and-code", {{"model", "gpt-oss-20b"}, {"systems", "[" + system + "]"}});
+  s.workload.classes.clear();
+  s.workload.requests = 1;
+  s.workload.prompt_tokens = tokens - 9;
+  s.workload.output_tokens = 10;  // the last one has no keys and values yet
+  return plan_of(s, system);
+}
+
+TEST_CASE("paged: layers with a window keep what each batching policy says") {
+  // 12 of 24 layers see 128 tokens; of a layer 8 heads of 64 keys and values in 2 bytes.
+  const double layer = 2 * 8 * 64 * 2;
+  const MemoryPlan vllm = gpt_oss_plan("vllm-v1", 1000);
+  CHECK(vllm.kv_block.value() == 16 * 12 * layer);
+  CHECK(vllm.state_blocks == (128 + 16) / 16);
+  check_sum(vllm);
+  // Blocks of 1 token, and of the 12 layers' a pool of 0.8 tokens for each of the others'.
+  const MemoryPlan sglang = gpt_oss_plan("sglang", 1000);
+  CHECK(sglang.kv_block.value() == Approx((12 + 0.8 * 12) * layer).epsilon(1e-12));
+  CHECK(sglang.state_blocks == 0);
+  // Requests of 144 tokens have them all in the window and the block that is half in it.
+  const MemoryPlan brief = gpt_oss_plan("vllm-v1", 144);
+  CHECK(brief.kv_block.value() == 16 * 24 * layer);
+  CHECK(brief.state_blocks == 0);
+  // A step's prompts are in the 12 layers whole until it has run.
+  CHECK((vllm.activations - brief.activations).value() == Approx(2048 * 12 * layer).epsilon(1e-12));
+  CHECK(gpt_oss_plan("vllm-v1", 145).state_blocks == 9);
+}
+
 TEST_CASE("paged: what is missing is exactly what is missing") {
   int short_of = 0;
   for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(300u); ++seed) {

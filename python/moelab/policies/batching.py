@@ -36,6 +36,8 @@ class BatchingShape(NamedTuple):
     """Swap space."""
     state_blocks: int
     """That each admitted request holds besides those of its tokens."""
+    shares_beginnings: bool
+    """Whether blocks hold all that another request with the same beginning needs."""
     max_requests: int
     """That run at once."""
     max_tokens: int
