@@ -31,7 +31,7 @@ namespace moelab {
 
 /// Changes whenever a declaration in the installed headers does: a library that was compiled with another one
 /// is refused. tests/policy_interface.sh fails where the headers changed and this did not.
-inline constexpr std::uint32_t kPolicyInterface = 7;
+inline constexpr std::uint32_t kPolicyInterface = 6;
 
 /// One number for how a compiler and its standard library lay out what is passed between moelab and a
 /// library: of two that differ in it neither can read what the other wrote.

@@ -131,9 +131,12 @@ TEST_CASE("vllm-v1: requests with states, prefilled ones and others without the 
   };
   BatchingShape with_states = shape_of(4, 50);
   with_states.kv.state_blocks = 1;
+  BatchingShape with_windows = with_states;
+  with_states.kv.shares_beginnings = false;
   CHECK(second(shape_of(4, 50), 1, false) == 8);
   CHECK(second(shape_of(4, 50), 0, false) == 0);
   CHECK(second(with_states, 1, false) == 0);
+  CHECK(second(with_windows, 1, false) == 8);
   CHECK(second(shape_of(4, 50), 1, true) == 9);  // its own prompt, that came with it
 }
 
