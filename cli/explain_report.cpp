@@ -112,8 +112,9 @@ std::string of_time_words(const ResultFile& r) {
 std::string counted_words(const ResultFile& r, double seconds_a_token) {
   const std::string how =
       r.latency_s.empty()
-          ? " % of the run's time, prompts included.\nEvery instant counts for the operation that all waited "
-            "for. The run's time over all generated tokens is "
+          ? " % of " + (r.stalls_of.empty() ? "the run's time" : "the time of " + one_line(r.stalls_of)) +
+                ", prompts included.\nEvery instant counts for the operation that all waited "
+                "for. The run's time over all generated tokens is "
           : " % of the requests' latencies, prompts included.\nBefore a request is begun it waits for a "
             "server "
             "that is away or in the queue; from then on every instant counts for the operation that all "

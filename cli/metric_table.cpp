@@ -88,6 +88,7 @@ answer.difference.over - seeds, or requests
 answer.bound_by - what the fastest system waits for most: disk, link, CPU, GPU, ...
 answer.causes[].cause - as in stall_s, on a cluster as in latency_s, the greatest first
 answer.causes[].share - of the fastest system's time that it is judged by
+answer.causes_of - whose time, where the fastest system has several instances: the busiest one's
 answer.least_certain - null where no figure is behind a tenth of the time
 answer.least_certain.figure - of the device, cluster or runtime
 answer.least_certain.kind - of its source: measured, datasheet, paper, derived, fitted, assumed
@@ -117,7 +118,7 @@ bytes.ssd bytes read from the SSD
 bytes.page_cache bytes read from the operating system's page cache
 bytes.host bytes copied from the host's memory to a GPU's
 busy_s.NAME s time in which a resource worked: io (reads), decompress, recover, compute, link, network and others, on several GPUs or servers each by its own name
-stall_s.ssd_read s time on the critical path that waited for cold reads; all causes add up to the time in which there were requests, but for what requests waited that then failed
+stall_s.ssd_read s time on the critical path that waited for cold reads; all causes add up to the time in which there were requests, but for what requests waited that then failed; of several instances those of the busiest, instances.busiest[0]
 stall_s.page_cache_read s that waited for reads from the page cache
 stall_s.decompress s that waited for decompression
 stall_s.recover s that waited for joining planes to BF16
@@ -137,7 +138,7 @@ stall_s.remote_experts s that waited for experts that another GPU computed
 stall_s.recovery s that waited until an expert that no server held was there again, or a lost call was repeated
 stall_s.exchange s that waited for rows on their way between GPUs that divide the experts; left out where it took no time
 stall_s.drafting s in which a model or a head drafted tokens for the next step; left out where it took no time
-decode_stall_s.CAUSE s the part of stall_s in decode passes
+decode_stall_s.CAUSE s the part of stall_s in decode passes; of prompts and decoding apart, of the busiest instance that decodes
 latency_s.server_away s on a cluster: what the latencies of all answered requests, added up, are made of; of these the time before a request was begun in which its server was away; left out where it took no time, as are all below
 latency_s.queue s the other time before a request was begun: its server served others
 latency_s.CAUSE s the time from a request's first pass to its last token, by the causes of stall_s, each in its part of it
@@ -257,12 +258,15 @@ serving.expert_balancedness share where GPUs divide experts: mean work over that
 serving.page_cache_bytes bytes of what came into the window, that the page cache had
 serving.exchanged_bytes bytes of other GPUs' rows that each GPU takes in
 instances.gpus - GPUs of all instances of a system
+instances.busiest[] - of each kind, the instance that had steps to run for most of the time; the busiest of all, whose critical path is stall_s, first
 instances.servers[].name - an instance
+instances.servers[].kind - colocated, or prefill or decode
 instances.servers[].requests - requests that it served, or the part of them that it did
 instances.servers[].steps - its steps
 instances.servers[].rows - tokens that ran in them
 instances.servers[].computed_s s time in which its GPUs ran kernels, mean over them
 instances.servers[].most_kv_use share largest share of its KV blocks in use in a step, with those that wait to be sent or filled
+instances.servers[].stall_s.CAUSE s its critical path, by the causes of stall_s
 instances.transfers.requests - requests whose KV cache was sent from the instance that ran the prompt to the one that goes on
 instances.transfers.bytes bytes of these, of one GPU
 instances.transfers.wait_s s from the first token until there were blocks for it, mean

@@ -61,13 +61,21 @@ TransferCounts transfers_of(const std::vector<RequestTimes>& requests, const Ins
   return counts;
 }
 
-void take_mean(std::uint32_t instances, Metrics& m) {
-  for (double& seconds : m.stall_s) seconds /= instances;
-  for (double& seconds : m.decode_stall_s) seconds /= instances;
-  for (double& seconds : m.layers.stall_s) seconds /= instances;
+/// Critical paths are those of one instance: a mean over all would dilute what bounds the busiest by the time
+/// in which others are idle.
+void take_busiest(const std::vector<std::unique_ptr<Instance>>& instances, const InstancesResult& results,
+                  Metrics& all) {
+  const std::vector<std::size_t> busiest = results.busiest();
+  all.stall_s = instances[busiest.front()]->state->metrics.stall_s;
+  for (const std::size_t place : busiest) {
+    if (results.servers[place].kind == InstanceKind::prefill) continue;
+    const Metrics& one = instances[place]->state->metrics;
+    all.decode_stall_s = one.decode_stall_s;
+    all.layers.stall_s = one.layers.stall_s;
+  }
 }
 
-/// Of all instances, into one.
+/// Of all instances, into one, but for their critical paths.
 void add_instances(const std::vector<std::unique_ptr<Instance>>& instances, const InstanceRouter& router,
                    Metrics& all) {
   for (std::uint32_t i = 0; i < instances.size(); ++i) {
@@ -80,7 +88,6 @@ void add_instances(const std::vector<std::unique_ptr<Instance>>& instances, cons
   all.end_to_end_s.clear();
   for (const RequestTimes& q : all.requests)
     if (q.measured) all.end_to_end_s.push_back(q.end_s - q.arrival_s);
-  take_mean(static_cast<std::uint32_t>(instances.size()), all);
 }
 
 /// Of the GPUs that are simulated, mean.
@@ -94,12 +101,19 @@ double computed_seconds(const std::vector<ResourceUse>& busy, const std::string&
   return gpus > 0 ? seconds / gpus : 0;
 }
 
+InstanceKind kind_of(const InstancesConfig& config, std::uint32_t number) {
+  if (!config.disaggregated()) return InstanceKind::colocated;
+  return number < config.prefill ? InstanceKind::prefill : InstanceKind::decode;
+}
+
 void add_results(const std::vector<std::unique_ptr<Instance>>& instances, const InstancesConfig& config,
                  RunResult& r) {
   for (std::uint32_t i = 0; i < instances.size(); ++i) {
     const ServingCounts& counts = instances[i]->state->metrics.serving;
     InstanceResult& one = r.instances.servers.emplace_back();
     one.name = config.name(i);
+    one.kind = kind_of(config, i);
+    one.stall_s = instances[i]->state->metrics.stall_s;
     one.requests = instances[i]->state->metrics.requests.size();
     one.steps = counts.steps;
     one.rows = counts.rows;
@@ -187,6 +201,7 @@ void run_instances(const Scenario& s, const SystemConfig& system, const RoutingT
   set_measured_time(s, r.metrics, false);
   add_account(*engine, r);
   add_results(instances.all, config, r);
+  take_busiest(instances.all, r.instances, r.metrics);
   r.instances.gpus = config.count() * s.gpus();
   r.instances.transfers = transfers_of(r.metrics.requests, instances.router);
 }

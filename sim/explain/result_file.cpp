@@ -126,6 +126,17 @@ void read_inputs(const std::string& file, const Part& root, ResultFile& r) {
   }
 }
 
+/// ResultFile::stalls_of.
+std::string instance_of_stalls(const std::string& file, const Part& root) {
+  if (!root.has("instances") || !root.at("instances").has("busiest")) return "";
+  const Part busiest = root.at("instances").at("busiest"), servers = root.at("instances").at("servers");
+  if (!busiest.json().is_array() || busiest.json().empty()) busiest.fail("a list of names");
+  if (!servers.json().is_array()) servers.fail("a list");
+  if (servers.json().size() < 2) return "";
+  return Part(file, "instances.busiest[0]", busiest.json()[0]).text() + ", the busiest of " +
+         std::to_string(servers.json().size()) + " instances";
+}
+
 ResultFile read_result(const std::string& file, const Json& json) {
   const Part root(file, "", json);
   if (const std::string newer = newer_format(json); !newer.empty()) throw InputError(file, newer);
@@ -160,6 +171,7 @@ ResultFile read_result(const std::string& file, const Json& json) {
   for (std::size_t c = 0; c < kCauses; ++c)
     if (const std::string name(kCauseNames[c]); c < kCausesOfAll || stalls.has(name.c_str()))
       r.stall_s[c] = stalls.at(name).number();
+  r.stalls_of = instance_of_stalls(file, root);
   add_figures(root.at("metrics"), r);
   for (const char* part : {"hits", "decode_hits", "bytes"})  // where they were counted
     if (root.has(part)) add_figures(root.at(part), r);

@@ -24,6 +24,9 @@ struct ResultFile {
   std::array<std::uint64_t, kStates> decode_hits{};  // all 0 where no experts were looked up
   std::array<double, kTiers> bytes{};                // likewise where none were read
   std::array<double, kCauses> stall_s{};
+  /// Of a system with several instances, whose time stall_s is: "decode0, the busiest of 2 instances"; "":
+  /// the system has one, or an older version wrote means over all.
+  std::string stalls_of;
   /// Of a cluster, latency_causes(); empty where no request was answered.
   std::vector<std::pair<std::string, double>> latency_s;
   /// Every number of metrics, hits, bytes, busy_s, stall_s and latency_s, by dotted path, in the file's

@@ -1,5 +1,6 @@
 #include "sim/results/instances_table.hpp"
 
+#include "sim/results/result_json.hpp"
 #include "sim/results/text_table.hpp"
 
 namespace moelab {
@@ -48,12 +49,16 @@ nlohmann::ordered_json instances_json(const InstancesResult& instances) {
   Json servers = Json::array();
   for (const InstanceResult& one : instances.servers)
     servers.push_back({{"name", one.name},
+                       {"kind", to_string(one.kind)},
                        {"requests", one.requests},
                        {"steps", one.steps},
                        {"rows", one.rows},
                        {"computed_s", one.computed_s},
-                       {"most_kv_use", one.most_kv_use}});
-  Json j = {{"gpus", instances.gpus}, {"servers", servers}};
+                       {"most_kv_use", one.most_kv_use},
+                       {"stall_s", stall_json(one.stall_s)}});
+  Json busiest = Json::array();
+  for (const std::size_t place : instances.busiest()) busiest.push_back(instances.servers[place].name);
+  Json j = {{"gpus", instances.gpus}, {"busiest", busiest}, {"servers", servers}};
   const TransferCounts& c = instances.transfers;
   if (c.transfers == 0) return j;
   const auto count = static_cast<double>(c.transfers);

@@ -104,14 +104,6 @@ Json measured_json(const Metrics& m) {
             {"allowed_difference", state.allowed}}}};
 }
 
-/// What not every run has a part in is left out where it took no time.
-Json stall_json(const std::array<double, kCauses>& seconds) {
-  Json j;
-  for (std::size_t c = 0; c < kCauses; ++c)
-    if (c < kCausesOfAll || seconds[c] > 0) j[std::string(kCauseNames[c])] = seconds[c];
-  return j;
-}
-
 Json hits_json(const std::array<std::uint64_t, kStates>& hits) {
   Json j;
   for (const State s : kAllStates) j[std::string(kStateNames[index(s)])] = hits[index(s)];
@@ -327,6 +319,13 @@ Json result_json(const RunResult& r) {
 }
 
 }  // namespace
+
+nlohmann::ordered_json stall_json(const std::array<double, kCauses>& seconds) {
+  Json j;
+  for (std::size_t c = 0; c < kCauses; ++c)
+    if (c < kCausesOfAll || seconds[c] > 0) j[std::string(kCauseNames[c])] = seconds[c];
+  return j;
+}
 
 nlohmann::ordered_json memory_plan_json(const MemoryPlan& memory, bool paged) {
   return paged ? Json{{"memory_bytes_a_gpu", paged_memory_json(memory)}}

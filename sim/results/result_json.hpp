@@ -1,6 +1,7 @@
 // Results as text: the JSON that scripts rely on, and the table that people read.
 #pragma once
 
+#include <array>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ inline constexpr int kResultFormat = 2;
 /// The stable interface of `moelab run --format json`: an object for one result, an array for several. Keys
 /// are added; one that is renamed raises kResultFormat. Numbers are written so that they read back exactly.
 std::string results_json(const std::vector<RunResult>& results);
+
+/// Seconds by cause: what not every run has a part in is left out where it took no time.
+nlohmann::ordered_json stall_json(const std::array<double, kCauses>& seconds);
 
 /// How a result says what memory is for, all in bytes: "memory_bytes", or "memory_bytes_a_gpu" of a system
 /// whose experts are paged.

@@ -282,19 +282,47 @@ constexpr std::array<std::string_view, kCauses> kCauseColumns = {
     "prefetch", "load",       "load low",       "CPU experts", "activations", "predict", "reduce",
     "KV swap",  "network",    "remote experts", "recovery",    "exchange",    "drafting"};
 
+/// A critical path of a run.
+struct ShownPath {
+  std::string system, of;  // "": the system's only one
+  const std::array<double, kCauses>* stall_s;
+  double wall_s;
+};
+
+/// Of several instances those of the busiest of each kind.
+std::vector<ShownPath> shown_paths(const std::vector<RunResult>& results) {
+  std::vector<ShownPath> paths;
+  for (const RunResult& r : results) {
+    const auto& servers = r.instances.servers;
+    if (servers.size() < 2) paths.push_back({r.system, "", &r.metrics.stall_s, r.metrics.wall_s});
+    if (servers.size() < 2) continue;
+    bool first = true;
+    for (const std::size_t place : r.instances.busiest()) {
+      paths.push_back({first ? r.system : "", r.instances.busiest_words(place), &servers[place].stall_s,
+                       r.metrics.wall_s});
+      first = false;
+    }
+  }
+  return paths;
+}
+
 /// The causes that took any time at all.
 TextTable stall_table(const std::vector<RunResult>& results) {
+  const std::vector<ShownPath> paths = shown_paths(results);
   std::vector<std::vector<std::string>> rows = {{"critical path, % of the time"}};
-  for (const RunResult& r : results) rows.push_back({r.system});
-  for (std::size_t c = 0; c < kCauses; ++c) {
-    if (std::all_of(results.begin(), results.end(),
-                    [&](const RunResult& r) { return r.metrics.stall_s[c] == 0; }))
-      continue;
-    rows[0].emplace_back(kCauseColumns[c]);
-    for (std::size_t i = 0; i < results.size(); ++i)
-      rows[i + 1].push_back(percent(results[i].metrics.stall_s[c], results[i].metrics.wall_s));
+  for (const ShownPath& path : paths) rows.push_back({path.system});
+  const bool apart = std::ranges::any_of(paths, [](const ShownPath& path) { return !path.of.empty(); });
+  if (apart) {
+    rows[0].emplace_back("of");
+    for (std::size_t i = 0; i < paths.size(); ++i) rows[i + 1].push_back(paths[i].of);
   }
-  return {rows};
+  for (std::size_t c = 0; c < kCauses; ++c) {
+    if (std::ranges::all_of(paths, [&](const ShownPath& path) { return (*path.stall_s)[c] == 0; })) continue;
+    rows[0].emplace_back(kCauseColumns[c]);
+    for (std::size_t i = 0; i < paths.size(); ++i)
+      rows[i + 1].push_back(percent((*paths[i].stall_s)[c], paths[i].wall_s));
+  }
+  return {rows, apart ? std::size_t{2} : std::size_t{1}};
 }
 
 /// What the requests of a cluster waited for: the causes that took any of them time.

@@ -63,7 +63,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MigrationRecord, at_s, adopted, recovery, rem
                                    horizon_s, saved_s, cost_s, experts, done_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FaultRecord, at_s, server, event, uncovered, recovered_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClusterResult, servers, migrations, faults, redirected, lacking)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(InstanceResult, name, requests, steps, rows, most_kv_use, computed_s)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(InstanceResult, name, kind, requests, steps, rows, most_kv_use, computed_s,
+                                   stall_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TransferCounts, transfers, bytes, wait_s, send_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(InstancesResult, servers, gpus, transfers)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Counted, lookups, bytes, prefetch, routing, execution, prefixes)

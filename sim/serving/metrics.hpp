@@ -226,8 +226,9 @@ struct Metrics {
   std::array<std::uint64_t, kStates> hits{};
   std::array<std::uint64_t, kStates> decode_hits{};  // the same, decode passes only
   std::array<double, kTiers> bytes{};                // read, by tier
-  std::array<double, kCauses> stall_s{};             // adds up to wall_s, less time without requests
-  std::array<double, kCauses> decode_stall_s{};      // the part of decode passes
+  // Of several instances, the critical paths of one: InstancesResult::busiest().
+  std::array<double, kCauses> stall_s{};         // adds up to wall_s, less time without requests
+  std::array<double, kCauses> decode_stall_s{};  // the part of decode passes
   PrefetchCounts prefetch;
   RoutingCounts routing;
   ExecutionCounts execution;

@@ -207,12 +207,20 @@ std::string bounds_text(const RunAnswer& a) {
 std::string cause_text(const RunAnswer& a) {
   if (a.causes.empty()) return "";
   const auto share = [](double part) { return fixed(100 * part, 1) + " %"; };
+  const std::string whole = a.by == JudgedBy::tpot ? " of the time of its tokens after the first"
+                            : a.instances.empty()  ? " of its time"
+                                                   : " of the time of " + a.instances.front().words;
   std::string text =
       "What bounds " + a.rivals.front().system + ": " + words_of_cause(a.causes.front().first) +
-      (a.bound_by.empty() ? "" : " (" + a.bound_by + ")") + ", " + share(a.causes.front().second) +
-      (a.by == JudgedBy::tpot ? " of the time of its tokens after the first" : " of its time");
+      (a.bound_by.empty() ? "" : " (" + a.bound_by + ")") + ", " + share(a.causes.front().second) + whole;
   if (a.causes.size() > 1 && a.causes[1].second >= kLeastCause)
     text += "; then " + words_of_cause(a.causes[1].first) + ", " + share(a.causes[1].second);
+  for (std::size_t i = 1; i < a.instances.size(); ++i) {
+    const InstanceCauses& one = a.instances[i];
+    if (one.causes.empty()) continue;
+    const auto& [cause, part] = one.causes.front();
+    text += ". Of " + one.words + ": " + words_of_cause(cause) + ", " + share(part);
+  }
   return text + ".\n";
 }
 
@@ -233,23 +241,27 @@ std::string certainty_text(const RunAnswer& a) {
   return (text.empty() ? "Least certain is the routing: " : text + "; and the routing: ") + a.routing + ".\n";
 }
 
-/// Seconds by cause of a run on one machine: of decode passes; or of all, with the time in which nothing was
-/// there to be served.
-std::vector<std::pair<std::string, double>> machine_causes(const RunResult& r, JudgedBy by) {
-  std::vector<std::pair<std::string, double>> causes;
-  const auto& stall_s = by == JudgedBy::tpot ? r.metrics.decode_stall_s : r.metrics.stall_s;
+using Causes = std::vector<std::pair<std::string, double>>;
+
+/// Seconds by cause, and those of `wall_s` in which nothing was there to be served.
+Causes with_waiting(const std::array<double, kCauses>& stall_s, double wall_s) {
+  Causes causes;
   constexpr double kRounding = 1e-9;
-  const double served = std::accumulate(stall_s.begin(), stall_s.end(), 0.0);
-  const double idle = by == JudgedBy::end_to_end ? r.metrics.wall_s - served : 0;
-  if (idle > kRounding * r.metrics.wall_s) causes.emplace_back(kWaitingCause, idle);
+  const double idle = wall_s - std::accumulate(stall_s.begin(), stall_s.end(), 0.0);
+  if (idle > kRounding * wall_s) causes.emplace_back(kWaitingCause, idle);
   for (std::size_t c = 0; c < kCauses; ++c)
     if (stall_s[c] > 0) causes.emplace_back(kCauseNames[c], stall_s[c]);
   return causes;
 }
 
-/// Shares of the time that it is judged by, most first.
-std::vector<std::pair<std::string, double>> causes_of(const RunResult& r, JudgedBy by) {
-  auto causes = r.cluster.servers.empty() ? machine_causes(r, by) : latency_causes(r);
+/// Seconds by cause of a run on one machine: of decode passes; or of all.
+Causes machine_causes(const RunResult& r, JudgedBy by) {
+  return by == JudgedBy::tpot ? with_waiting(r.metrics.decode_stall_s, 0)
+                              : with_waiting(r.metrics.stall_s, r.metrics.wall_s);
+}
+
+/// Shares of the whole, most first.
+Causes shares_of(Causes causes) {
   double all = 0;
   for (const auto& [cause, seconds] : causes) all += seconds;
   for (auto& [cause, seconds] : causes) seconds /= all;
@@ -258,9 +270,28 @@ std::vector<std::pair<std::string, double>> causes_of(const RunResult& r, Judged
   return causes;
 }
 
+/// Of the time that it is judged by.
+Causes causes_of(const RunResult& r, JudgedBy by) {
+  return shares_of(r.cluster.servers.empty() ? machine_causes(r, by) : latency_causes(r));
+}
+
+/// Empty where the system has one.
+std::vector<InstanceCauses> instance_causes(const RunResult& r) {
+  std::vector<InstanceCauses> all;
+  const InstancesResult& instances = r.instances;
+  if (instances.servers.size() < 2) return all;
+  for (const std::size_t place : instances.busiest()) {
+    const InstanceResult& one = instances.servers[place];
+    all.push_back(
+        {one.name, instances.busiest_words(place), shares_of(with_waiting(one.stall_s, r.metrics.wall_s))});
+  }
+  return all;
+}
+
 void explain_fastest(const Scenario& s, const RunResult& fastest, RunAnswer& a) {
   a.causes = causes_of(fastest, a.by);
   if (a.causes.empty()) return;
+  a.instances = instance_causes(fastest);
   const SystemConfig& system = config_of(s, fastest.system);
   a.bound_by = place_of_cause(a.causes.front().first, s, system, fastest);
   a.least_certain = least_certain_figure(a.causes, s, system, fastest);
@@ -290,9 +321,12 @@ std::optional<FirstRequest> first_request_of(const Scenario& s, const RunResult&
 std::optional<RunBound> run_bound(const Scenario& s, const SystemConfig& system, const RunResult& result,
                                   bool at_work) {
   const RunAnswer answer = run_answer(s, {result});
-  for (const auto& [cause, share] : answer.causes)
-    if (!at_work || !is_waiting(cause))
-      return RunBound{cause, place_of_cause(cause, s, system, result), share};
+  for (const auto& [cause, share] : answer.causes) {
+    if (at_work && is_waiting(cause)) continue;
+    std::string place = place_of_cause(cause, s, system, result);
+    if (!answer.instances.empty()) place += (place.empty() ? "" : " of ") + answer.instances.front().words;
+    return RunBound{cause, place, share};
+  }
   return std::nullopt;
 }
 
@@ -483,6 +517,7 @@ nlohmann::ordered_json answer_json(const RunAnswer& a) {
             {"least_certain", nullptr},
             {"routing", a.routing},
             {"first_requests", Json::array()}};
+  if (!a.instances.empty()) j["causes_of"] = a.instances.front().words;
   add_requests(a, j);
   for (const FirstRequest& f : a.first_requests)
     j["first_requests"].push_back({{"system", f.system},

@@ -86,6 +86,12 @@ struct UnrankedSystem {
   std::optional<double> seconds;  // judged_latency(), mean over seeds; nothing where it answers no request
 };
 
+/// What an instance's time goes to: that of the whole run.
+struct InstanceCauses {
+  std::string name, words;                             // "decode0", InstancesResult::busiest_words()
+  std::vector<std::pair<std::string, double>> causes;  // and their shares, most first
+};
+
 struct RunAnswer {
   JudgedBy by = JudgedBy::tpot;
   std::vector<TimedSystem> rivals;             // that ran, the fastest first
@@ -97,6 +103,9 @@ struct RunAnswer {
   std::size_t seeds = 1;
   std::vector<std::pair<std::string, double>> causes;  // of the fastest's time and their shares, most first
   std::string bound_by;                                // "CPU", "disk", "link", ...: where the first one is
+  /// Whose time these are shares of, where the fastest has several instances: the busiest of each kind
+  /// (InstancesResult::busiest()), the first of them that of `causes`.
+  std::vector<InstanceCauses> instances;
   std::optional<UncertainFigure> least_certain;
   std::string routing;  // how the routing is known, where it decides; "" where it was recorded or does not
   std::string text;     // sentences, each a line
@@ -128,7 +137,8 @@ void check_seeds(const Scenario& scenario, std::uint64_t seeds, const std::strin
 RunAnswer run_answer(const Scenario& scenario, const std::vector<RunResult>& results,
                      const std::vector<std::vector<SeedOutcome>>& by_seed = {});
 
-/// Where most of a run's time goes, and where that is (place_of_cause()).
+/// Where most of a run's time goes, and where that is: place_of_cause(), of several instances with the one
+/// whose time it is, "GPU of decode0, the busiest of 3 instances".
 struct RunBound {
   std::string cause, place;
   double share = 0;  // of the time

@@ -63,6 +63,36 @@ TEST_CASE("explain prints each system as it is done, and counts systems and runs
   CHECK_THAT(result.err, Contains("budget"));
 }
 
+TEST_CASE("what bounds several instances is what bounds the busiest one, in each form") {
+  const Results results;
+  const auto run = [&](const std::string& name, const std::string& instances) {
+    const ProgramResult table = program(
+        {"run", "prefill-decode", "--system", "vllm-v1-colocated", "--set",
+         "overrides.system.instances.colocated=" + instances, "--set",
+         "workload={batch: 4, requests: 2, arrivals_per_s: 0.01, prompt_tokens: 200, output_tokens: 9}",
+         "--out", results.path(name)});
+    INFO(table.err);
+    REQUIRE(table.status == 0);
+    return table.out;
+  };
+  const std::string one = run("one.json", "1"), three = run("three.json", "3");
+  const Json alone = Json::parse(read_bytes(results.folder / "one.json"));
+  const Json apart = Json::parse(read_bytes(results.folder / "three.json"));
+  CHECK(apart["stall_s"] == alone["stall_s"]);  // requests are never there together: two are idle
+  CHECK(apart["answer"]["causes"] == alone["answer"]["causes"]);
+  CHECK(apart["instances"]["busiest"] == Json({"server0"}));
+  CHECK(apart["instances"]["servers"][0]["stall_s"] == apart["stall_s"]);
+  const std::string words = "server0, the busiest of 3 instances";
+  CHECK(apart["answer"]["causes_of"] == words);
+  CHECK(!alone["answer"].contains("causes_of"));
+  CHECK_THAT(three,
+             Contains("vllm-v1-colocated*            " + words) && Contains(" % of the time of " + words));
+  CHECK_THAT(one, !Contains("busiest"));
+  const ProgramResult explained = program({"explain", results.path("three.json")});
+  CHECK_THAT(explained.out, Contains(" % of the time of " + words + ", prompts included"));
+  CHECK_THAT(program({"explain", results.path("one.json")}).out, Contains(" % of the run's time, prompts"));
+}
+
 TEST_CASE("explain says what bounds a run, what would help, and the regret of its cache") {
   const Results results;
   const std::string file = results.run("r.json", {"zipmoe", "zipmoe-lru"});

@@ -340,6 +340,44 @@ TEST_CASE("instances: users and conversations go on when the decoding side has a
   }
 }
 
+TEST_CASE("instances: those that are idle dilute no critical path, which is the busiest one's") {
+  const auto sum = [](const std::array<double, kCauses>& seconds) {
+    return std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  };
+  for (std::uint64_t seed = 1; seed <= random_runs(200u); ++seed) {
+    INFO("seed " << seed);
+    SmallRun run = lone_requests(seed);
+    const Metrics plain = run.run().metrics;
+    // Each request finds all instances idle, and goes to the first.
+    system_of(run).instances.emplace().colocated = 3;
+    const RunResult alike = run.run();
+    REQUIRE(alike.instances.servers[0].requests == 5);
+    for (std::size_t c = 0; c < kCauses; ++c) {
+      CHECK(alike.metrics.stall_s[c] == Approx(plain.stall_s[c]).epsilon(1e-6).margin(1e-12));
+      CHECK(alike.metrics.decode_stall_s[c] == Approx(plain.decode_stall_s[c]).epsilon(1e-6).margin(1e-12));
+      CHECK(alike.instances.servers[2].stall_s[c] == 0);
+    }
+    CHECK(alike.instances.busiest() == std::vector<std::size_t>{0});
+    CHECK(alike.instances.busiest_words(0) == "server0, the busiest of 3 instances");
+
+    // What one did takes two now: prompts on one, the rest on the first that decodes.
+    system_of(run).instances = apart(2, 3, 1e6, 1e-4);
+    const RunResult r = run.run();
+    const auto& servers = r.instances.servers;
+    const double prompts = sum(servers[0].stall_s), decodes = sum(servers[2].stall_s);
+    CHECK(prompts + decodes == Approx(sum(plain.stall_s)).epsilon(1e-6));
+    CHECK(sum(r.metrics.stall_s) == std::max(prompts, decodes));
+    CHECK(r.metrics.decode_stall_s == servers[2].stall_s);
+    const bool decoding = decodes > prompts;
+    const std::vector<std::size_t> places = r.instances.busiest();
+    REQUIRE(places == (decoding ? std::vector<std::size_t>{2, 0} : std::vector<std::size_t>{0, 2}));
+    CHECK(r.instances.busiest_words(places[0]) ==
+          std::string(decoding ? "decode0" : "prefill0") + ", the busiest of 5 instances");
+    CHECK(r.instances.busiest_words(places[1]) == (decoding ? "prefill0, the busiest of 2 that run prompts"
+                                                            : "decode0, the busiest of 3 that decode"));
+  }
+}
+
 TEST_CASE("instances: records name both servers") {
   SmallRun run = lone_requests(7);
   run.scenario.workload.log = {{0, 5, 3}, {50, 5, 1}};
