@@ -4,33 +4,41 @@
 #include <span>
 
 #include "traces/random.hpp"
+#include "traces/request_parts.hpp"
 
 namespace moelab {
 
 namespace {
 
-/// Where the longest part of each request is that others may go on from: by the number that it had.
+/// Where the longest part of each request is that others may go on from: by the number that it had. What
+/// holds a part holds those before it, so that a walk from a request's last part stops at the first that is
+/// held.
 class Holders {
  public:
-  explicit Holders(std::size_t all) : longest_(all) {}
+  explicit Holders(const RequestParts& parts, std::size_t all) : parts_(parts), longest_(all) {}
 
-  /// What a request made of these parts has in common with those noted before.
-  void connect(std::span<const SharedPart> parts, RequestRecord& request) const {
+  /// What the request that had number `was` has in common with those noted before.
+  void connect(std::size_t was, RequestRecord& request) const {
     request.shared_tokens = request.shared_with = 0;
-    for (const SharedPart& part : parts) {
-      const SharedPart& there = longest_[part.of];
-      if (there.end == 0 || request.shared_tokens == request.prompt_tokens) return;
-      request.shared_tokens = std::min({part.end, there.end, request.prompt_tokens});
-      request.shared_with = there.of;
-    }
+    std::uint32_t node = parts_.part_at(parts_.last(was), request.prompt_tokens);
+    while (node != RequestParts::kNone && longest_[part(node).of].end == 0)
+      node = parts_.nodes()[node].before;
+    if (node == RequestParts::kNone) return;
+    const SharedPart& there = longest_[part(node).of];
+    request.shared_tokens = std::min({part(node).end, there.end, request.prompt_tokens});
+    request.shared_with = there.of;
   }
-  void note(std::span<const SharedPart> parts, std::size_t number) {
-    for (const SharedPart& part : parts)
-      if (part.end > longest_[part.of].end)
-        longest_[part.of] = {static_cast<std::uint32_t>(number), part.end};
+  void note(std::size_t was, std::size_t number) {
+    for (std::uint32_t node = parts_.last(was);
+         node != RequestParts::kNone && part(node).end > longest_[part(node).of].end;
+         node = parts_.nodes()[node].before)
+      longest_[part(node).of] = {static_cast<std::uint32_t>(number), part(node).end};
   }
 
  private:
+  const SharedPart& part(std::uint32_t node) const { return parts_.nodes()[node].part; }
+
+  const RequestParts& parts_;
   std::vector<SharedPart> longest_;
 };
 
@@ -39,11 +47,11 @@ void connect_anew(std::span<const RequestRecord> all, std::span<const std::size_
                   std::vector<RequestRecord>& kept) {
   const bool as_it_was = kept.size() == all.size() && std::ranges::is_sorted(numbers);
   if (as_it_was || !shares_tokens(all)) return;
-  const std::vector<std::vector<SharedPart>> parts = request_parts(all);
-  Holders holders(all.size());
+  const RequestParts parts(all);
+  Holders holders(parts, all.size());
   for (std::size_t i = 0; i < kept.size(); ++i) {
-    holders.connect(parts[numbers[i]], kept[i]);
-    holders.note(parts[numbers[i]], i);
+    holders.connect(numbers[i], kept[i]);
+    holders.note(numbers[i], i);
   }
 }
 

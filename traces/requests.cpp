@@ -84,37 +84,6 @@ std::string sharing_problem(const RequestRecord& request, std::span<const Reques
   return {};
 }
 
-std::vector<std::vector<SharedPart>> request_parts(std::span<const RequestRecord> requests) {
-  std::vector<std::vector<SharedPart>> all(requests.size());
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    const RequestRecord& request = requests[i];
-    std::uint32_t end = 0;
-    if (request.shared_tokens > 0)
-      for (const SharedPart& part : all[request.shared_with]) {
-        if (end == request.shared_tokens) break;
-        end = std::min(part.end, request.shared_tokens);
-        all[i].push_back({part.of, end});
-      }
-    const std::uint64_t own = std::min<std::uint64_t>(all_tokens(request), kMostTokens);
-    if (own > end) all[i].push_back({static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(own)});
-  }
-  return all;
-}
-
-std::vector<std::vector<SharedPart>> shared_parts(std::span<const RequestRecord> requests) {
-  std::vector<std::vector<SharedPart>> all = request_parts(requests);
-  std::vector<std::uint32_t> shared(requests.size(), 0);  // as far as others have the tokens of each
-  for (std::size_t i = 0; i < all.size(); ++i)
-    for (const SharedPart& part : all[i])
-      if (part.of != i) shared[part.of] = std::max(shared[part.of], part.end);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i].empty() || all[i].back().of != i) continue;
-    all[i].back().end = std::min(all[i].back().end, shared[i]);
-    if (shared[i] == 0) all[i].pop_back();
-  }
-  return all;
-}
-
 bool shares_tokens(std::span<const RequestRecord> requests) {
   return std::ranges::any_of(requests, [](const RequestRecord& r) { return r.shared_tokens > 0; });
 }

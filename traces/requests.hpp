@@ -39,16 +39,6 @@ std::vector<RequestRecord> read_request_log(const std::string& path);
 /// be written.
 void write_request_log(std::span<const RequestRecord> requests, const std::string& path);
 
-/// Tokens of a request as far as `end` from its first, behind those of the part before, which are the tokens
-/// of request number `of` there.
-struct SharedPart {
-  std::uint32_t of = 0, end = 0;
-  bool operator==(const SharedPart&) const = default;
-};
-/// Of each request what it is made of, its answer included: parts of requests before it, then its own.
-std::vector<std::vector<SharedPart>> request_parts(std::span<const RequestRecord> requests);
-/// The same without what no other request has.
-std::vector<std::vector<SharedPart>> shared_parts(std::span<const RequestRecord> requests);
 /// Whether any request has tokens in common with another one.
 bool shares_tokens(std::span<const RequestRecord> requests);
 /// Whether any has another priority than 0.

@@ -28,12 +28,8 @@ std::vector<ServedRequest> logged(const WorkloadConfig& w) {
                         .prefilled = w.prefilled,
                         .priority = r.priority});
   if (!shares_tokens(w.log)) return requests;
-  const std::vector<std::vector<SharedPart>> shared = shared_parts(w.log);
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    Parts parts;
-    for (const SharedPart& part : shared[i]) parts.push_back({part.of, part.end});
-    if (!parts.empty()) requests[i].parts = std::make_shared<const Parts>(std::move(parts));
-  }
+  std::vector<CommonParts> common = common_parts(RequestParts(w.log), requests.size());
+  for (std::size_t i = 0; i < requests.size(); ++i) requests[i].common = std::move(common[i]);
   return requests;
 }
 
@@ -44,25 +40,29 @@ class DrawnParts {
   explicit DrawnParts(const WorkloadConfig& w) {
     for (std::size_t i = 0; i < w.mix.size(); ++i) {
       const std::uint32_t tokens = w.mix[i].shared_prefix;
-      prefixes_.push_back(tokens > 0 ? std::make_shared<const Parts>(Parts{{i, tokens}}) : nullptr);
+      prefixes_.push_back(tokens > 0 ? alone({{i, tokens}}) : CommonParts());
     }
   }
   /// Request number `number`, which begins a conversation or goes on with one; `next` follows it.
-  std::shared_ptr<const Parts> of(std::size_t number, const DrawnLengths& request, const DrawnLengths* next) {
+  CommonParts of(std::size_t number, const DrawnLengths& request, const DrawnLengths* next) {
     if (request.said_before == 0) first_ = number;
     const std::uint32_t said = next != nullptr ? next->said_before : 0;
     const std::uint32_t shared = std::max(said, request.said_before);
-    const std::shared_ptr<const Parts>& prefix = prefixes_[request.of_class];
+    const CommonParts& prefix = prefixes_[request.of_class];
     if (shared == 0) return prefix;
-    Parts parts = prefix ? *prefix : Parts();
+    Parts parts = prefix.array ? *prefix.array : Parts();
     parts.push_back({kConversations + first_, shared});
-    return std::make_shared<const Parts>(std::move(parts));
+    return alone(std::move(parts));
   }
 
  private:
   static constexpr std::uint64_t kConversations = std::uint64_t{1} << 32;  // ids; those of classes are below
-  std::vector<std::shared_ptr<const Parts>> prefixes_;                     // by class
-  std::size_t first_ = 0;                                                  // request of the conversation
+  static CommonParts alone(Parts parts) {
+    const std::size_t count = parts.size();
+    return {std::make_shared<const Parts>(std::move(parts)), count};
+  }
+  std::vector<CommonParts> prefixes_;  // by class
+  std::size_t first_ = 0;              // request of the conversation
 };
 
 double drawn_think_time(const Conversations& all, std::uint64_t seed, std::uint64_t number) {
@@ -82,7 +82,7 @@ std::vector<ServedRequest> mixed(const Scenario& s) {
                         .output_tokens = one.output_tokens,
                         .prefilled = s.workload.prefilled,
                         .of_class = classes ? one.of_class : kNoClass,
-                        .parts = parts.of(i, one, i + 1 < drawn.size() ? &drawn[i + 1] : nullptr),
+                        .common = parts.of(i, one, i + 1 < drawn.size() ? &drawn[i + 1] : nullptr),
                         .priority = s.workload.mix[one.of_class].priority});
     if (one.said_before > 0)
       requests.back().think_s = drawn_think_time(*s.workload.mix[one.of_class].conversations, s.seed, i);

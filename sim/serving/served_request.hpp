@@ -3,11 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "policies/batching/batching.hpp"
 #include "sim/scenario/request_mix.hpp"
+#include "sim/serving/common_parts.hpp"
 
 namespace moelab {
 
@@ -34,8 +34,8 @@ struct ServedRequest {
   /// Of a conversation: it comes so many seconds after the answer to the request before it in the list, in
   /// the place of `arrival_s`. Negative: it does not.
   double think_s = -1;
-  /// What it has in common with others (BatchRequest::parts); nullptr: nothing.
-  std::shared_ptr<const std::vector<TokenPart>> parts = nullptr;
+  /// What it has in common with others (BatchRequest::parts).
+  CommonParts common = {};
   std::int32_t priority = 0;  // as BatchRequest says
 
   bool goes_on() const { return think_s >= 0; }
@@ -46,7 +46,7 @@ inline BatchRequest batch_request(const ServedRequest& request, std::uint32_t id
   BatchRequest asks{id, request.prompt_tokens, request.output_tokens, request.prefilled, request.encoded};
   asks.kept = request.kept;
   asks.fetched = request.fetched;
-  if (request.parts) asks.parts = *request.parts;
+  asks.parts = request.common.parts();
   asks.priority = request.priority;
   return asks;
 }

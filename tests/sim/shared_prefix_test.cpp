@@ -18,11 +18,13 @@
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario_trace.hpp"
+#include "sim/serving/common_parts.hpp"
 #include "sim/serving/request_source.hpp"
 #include "tests/random_runs.hpp"
 #include "tests/scratch_folder.hpp"
 #include "traces/import/request_import.hpp"
 #include "traces/request_cut.hpp"
+#include "traces/request_parts.hpp"
 
 namespace moelab::shared_prefix_test {
 
@@ -204,6 +206,42 @@ TEST_CASE("a log says which prompts begin alike, and a run finds that") {
   CHECK(csv.substr(0, csv.find('\n')).ends_with(",cached_tokens"));
 }
 
+TEST_CASE("a log's conversations are kept once, and what requests share is what their parts say") {
+  constexpr std::uint32_t kTurns = 3000;
+  Random random(5);
+  for (const bool forks : {false, true}) {
+    std::vector<RequestRecord> log;
+    for (std::uint32_t i = 0; i < kTurns; ++i) {
+      RequestRecord turn{static_cast<double>(i), 10 * i + 5, 5};
+      if (i > 0) {
+        // Now and then another answer to the question before it, which ends the conversation there.
+        turn.shared_with = forks && i > 1 && i % 100 == 99 ? i - 2 : i - 1;
+        if (forks && i % 100 == 0) turn.shared_with = i - 2;
+        const RequestRecord& before = log[turn.shared_with];
+        turn.shared_tokens = before.prompt_tokens + before.output_tokens - (i % 7 == 0 ? 3 : 0);
+        turn.prompt_tokens = turn.shared_tokens + 5;
+      }
+      log.push_back(turn);
+    }
+    const RequestParts parts(log);
+    CHECK(parts.nodes().size() <= std::size_t{2} * kTurns);
+    const std::vector<CommonParts> common = common_parts(parts, kTurns);
+    std::map<const std::vector<TokenPart>*, std::size_t> kept;
+    for (std::uint32_t i = 0; i < kTurns; ++i) {
+      if (common[i].array) kept[common[i].array.get()] = common[i].array->size();
+      const std::vector<SharedPart> due = parts.shared(i);
+      REQUIRE(std::ranges::equal(common[i].parts(), due, [](const TokenPart& is, const SharedPart& part) {
+        return is.id == part.of && is.end == part.end;
+      }));
+    }
+    std::size_t all = 0;
+    for (const auto& [array, size] : kept) all += size;
+    INFO(kept.size() << " arrays");
+    // A part a turn; of a fork a copy of what came before it.
+    CHECK(all <= (forks ? std::size_t{kTurns} * (1 + kTurns / 100) : kTurns));
+  }
+}
+
 TEST_CASE("the first 1,000 requests of Mooncake's logs find what a count of their hashes says", "[long]") {
   const std::filesystem::path folder = MOELAB_SOURCE_DIR "/../shared/data/requests-mooncake";
   if (!std::filesystem::is_directory(folder)) {
@@ -214,7 +252,7 @@ TEST_CASE("the first 1,000 requests of Mooncake's logs find what a count of thei
     RequestImport how;
     how.kind = RequestLogKind::mooncake;
     const auto log = cut_requests(import_requests(folder / name, how, {}).requests, {.count = 1000});
-    const auto parts = shared_parts(log);
+    const RequestParts parts(log);
     BatchingShape shape{.kv = {.block_tokens = kBlock, .gpu_blocks = std::uint64_t{1} << 40},
                         .max_requests = 1000,
                         .max_tokens = 1U << 31};
@@ -223,7 +261,7 @@ TEST_CASE("the first 1,000 requests of Mooncake's logs find what a count of thei
     std::uint64_t found = 0, tokens = 0;
     BatchStep step;
     for (std::uint32_t i = 0; i < log.size(); ++i) {
-      for (const SharedPart& part : parts[i]) told[i].push_back({part.of, part.end});
+      for (const SharedPart& part : parts.shared(i)) told[i].push_back({part.of, part.end});
       policy->arrive({.id = i, .prompt_tokens = log[i].prompt_tokens, .output_tokens = 1, .parts = told[i]});
       REQUIRE(policy->form(step));
       found += step.shares.back().context;

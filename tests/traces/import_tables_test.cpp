@@ -14,6 +14,7 @@
 #include "traces/import/csv_reader.hpp"
 #include "traces/import/request_import.hpp"
 #include "traces/request_cut.hpp"
+#include "traces/request_parts.hpp"
 
 namespace moelab::import_tables_test {
 
@@ -445,7 +446,7 @@ struct SharedLog {
 };
 
 /// Tokens that two requests have in common, by their parts.
-std::uint32_t common_parts(const std::vector<SharedPart>& a, const std::vector<SharedPart>& b) {
+std::uint32_t common_tokens(const std::vector<SharedPart>& a, const std::vector<SharedPart>& b) {
   std::uint32_t tokens = 0;
   for (std::size_t i = 0; i < a.size() && i < b.size() && a[i].of == b[i].of; ++i)
     tokens = std::min(a[i].end, b[i].end);
@@ -459,12 +460,13 @@ TEST_CASE("what a log's requests share is what their tokens say, in whole, cut a
   Random random(41);
   for (int i = 0; i < moelab::test::random_runs(300); ++i) {
     const SharedLog all(random, 2 + random.below(20));
-    const auto parts = shared_parts(all.log), whole = request_parts(all.log);
+    const RequestParts parts(all.log);
+    CHECK(parts.nodes().size() <= 2 * all.log.size());
     for (std::size_t a = 0; a < all.log.size(); ++a) {
-      CHECK(whole[a].back().end == all.texts[a].size());
+      CHECK(parts.whole(a).back().end == all.texts[a].size());
       for (std::size_t b = 0; b < a; ++b) {
         const std::uint32_t due = SharedLog::common(all.texts[a], all.texts[b], all.texts[a].size());
-        CHECK(common_parts(parts[a], parts[b]) == due);
+        CHECK(common_tokens(parts.shared(a), parts.shared(b)) == due);
       }
     }
     write_request_log(all.log, folder / "r.csv");
