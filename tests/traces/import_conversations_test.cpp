@@ -144,6 +144,18 @@ TEST_CASE("sharegpt: what is wrong is said with its line and what was found") {
   CHECK_THAT(refusal("[{\"x\": " + std::string(100, '[')), Contains("nested deeper than 64 levels"));
 }
 
+TEST_CASE("sharegpt: a name that comes twice is refused, and nothing joined") {
+  const std::string turns =
+      "[{\"from\": \"human\", \"value\": \"abcd\"}, {\"from\": \"gpt\", \"value\": \"efgh\"}]";
+  CHECK_THAT(refusal("[{\"conversations\": " + turns + "},\n {\"conversations\": " + turns +
+                     ",\n  \"conversations\": " + turns + "}]"),
+             Contains("in:3:") && Contains("the name 'conversations' comes twice in a conversation"));
+  CHECK_THAT(refusal("[{\"conversations\": [{\"from\": \"human\", \"value\": \"a\",\n\"value\": \"b\"}]}]"),
+             Contains("in:2:") && Contains("the name 'value' comes twice in a message"));
+  CHECK_THAT(refusal("[{\"conversations\": [{\"from\": \"human\", \"from\": \"gpt\"}]}]"),
+             Contains("the name 'from' comes twice in a message"));
+}
+
 TEST_CASE("sharegpt: a text that does not end is refused before it fills the memory", "[long]") {
   CHECK_THAT(refusal("[{\"conversations\": [{\"from\": \"human\", \"value\": \"" +
                      std::string((std::size_t{64} << 20) + 100, 'a')),

@@ -142,7 +142,9 @@ class Conversations : public nlohmann::json_sax<nlohmann::json> {
   bool binary(binary_t&) override { return true; }
   bool string(string_t& value) override {
     if (in() != Where::message || !is_message_key()) return scalar("a text");
-    (key_ == "from" ? from_ : value_) = std::move(value);
+    std::optional<std::string>& part = key_ == "from" ? from_ : value_;
+    if (part) refuse_twice("a message");
+    part = std::move(value);
     text_.done_with_read();
     return true;
   }
@@ -154,7 +156,7 @@ class Conversations : public nlohmann::json_sax<nlohmann::json> {
   bool start_array(std::size_t) override {
     if (in() == Where::file) return enter(Where::list);
     if (in() == Where::conversation && key_ == "conversations") {
-      has_messages_ = true;
+      if (std::exchange(has_messages_, true)) refuse_twice("a conversation");
       return enter(Where::messages);
     }
     return enter_unread("a list");
@@ -212,6 +214,10 @@ class Conversations : public nlohmann::json_sax<nlohmann::json> {
     if (in() == Where::conversation && key_ == "conversations")
       refuse("the list of a conversation's messages");
     if (in() == Where::message && is_message_key()) refuse("a message's text");
+  }
+  /// Readers of JSON take the first or the last of them; joined they would be a longer conversation.
+  void refuse_twice(const char* where) const {
+    text_.fail("the name '" + key_ + "' comes twice in " + where);
   }
   bool enter_unread(const char* found) {
     check_due(found);
