@@ -21,6 +21,15 @@ bool goes_by_priority(const SystemConfig& system) {
   return by_priority && by_priority(choice.parameters);
 }
 
+/// Whether some requests go before others of the same queue by their priorities.
+bool has_priorities(const Scenario& s) {
+  if (!s.cluster) return has_priorities(s.workload);
+  return std::ranges::any_of(s.cluster->loads, [](const ServerLoad& load) {
+    return std::ranges::any_of(load.log,
+                               [&](const auto& q) { return q.priority != load.log.front().priority; });
+  });
+}
+
 /// Whether any request has rows of a prompt.
 bool has_prompts(const RoutingTrace& trace) {
   const auto requests = trace.requests();
@@ -68,7 +77,7 @@ void add_provenance(const Scenario& s, const SystemConfig& system, const Routing
         "exchanges of rows: all-gather and reduce-scatter (vLLM's default), each as long as the all-reduce "
         "that moves as much over each link (derived)");
   for (const std::string& note : machine_notes(s)) r.warnings.push_back(note);
-  if (has_priorities(s.workload) && !goes_by_priority(system))
+  if (has_priorities(s) && !goes_by_priority(system))
     r.warnings.push_back(
         "system '" + system.name +
         "' does not go by the requests' priorities; 'batching: {policy: vllm-v1, scheduling: "

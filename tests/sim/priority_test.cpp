@@ -91,6 +91,25 @@ TEST_CASE("priorities are said to be ignored by policies that do not go by them"
   CHECK(!says_ignored(run(scenario_of(alike, "{policy: vllm-v1}"))));
 }
 
+TEST_CASE("on a cluster priorities of a server's log are said to be ignored likewise") {
+  const test::ScratchFolder scratch;
+  const auto run_of = [&](const std::vector<std::int32_t>& priorities, const std::string& batching) {
+    std::vector<RequestRecord> log;
+    for (const std::int32_t priority : priorities)
+      log.push_back({.arrival_s = 0, .prompt_tokens = 9, .output_tokens = 2, .priority = priority});
+    const std::string path = (scratch / "log.csv").string();
+    write_request_log(log, path);
+    std::vector<std::pair<std::string, std::string>> settings = {
+        {"workload.servers", "[{tasks: {arithmetic: 1}, request_log: " + path + "}]"}};
+    if (!batching.empty()) settings.emplace_back("overrides.system.batching", batching);
+    return run(load_scenario("prism-offload", settings, {"prism-offload"}));
+  };
+  CHECK(says_ignored(run_of({0, 2, 0}, "")));
+  CHECK(says_ignored(run_of({0, 2, 0}, "{policy: vllm-v1}")));
+  CHECK(!says_ignored(run_of({0, 2, 0}, "{policy: vllm-v1, scheduling: 1}")));
+  CHECK(!says_ignored(run_of({2, 2, 2}, "")));
+}
+
 TEST_CASE("priorities of a log are its last column") {
   const test::ScratchFolder scratch;
   const std::string path = (scratch / "log.csv").string();
