@@ -307,6 +307,7 @@ std::string load_json(const LoadReport& r) {
                     {"arrivals", arrivals_text(s)},
                     {"level", level_json(r)},
                     {"answer", {{"text", load_answer(r)}}},
+                    {"notes", r.runs->notes()},
                     {"systems", systems}});
 }
 

@@ -189,6 +189,7 @@ std::string legend(const LoadReport& r) {
 
 std::string notes(const LoadReport& r) {
   std::string text;
+  for (const std::string& note : r.runs->notes()) text += "note: " + one_line(note) + "\n";
   for (const LoadPoint& point : r.points)
     if (point.verdict == LoadVerdict::unsettled && point.samples.front().refusal.empty())
       text += "note: " + name_of(r, point.system) + " at " + rate_text(point.rate) +

@@ -142,6 +142,15 @@ void set_rate(Scenario& s, double rate) {
                      "at so low a rate its last request would come later than 1e12 s");
 }
 
+/// What an InputError says; throws what is none.
+std::string refusal_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const InputError& refused) {
+    return refused.what();
+  }
+}
+
 }  // namespace
 
 /// What all runs with one seed share; processes inherit it.
@@ -225,13 +234,34 @@ LoadSample LoadRuns::one(const LoadAsk& ask) const {
 double LoadRuns::most_in_service(const LoadProgress& progress) {
   std::vector<LoadAsk> asks;
   for (std::size_t system = 0; system < systems(); ++system) asks.push_back({system, kAtOnce, 0});
+  Failed failed;
+  run_new(asks, progress, &failed);
+  unsettled_.clear();
   double most = 0;
-  for (const LoadSample& sample : run(asks, progress)) {
+  for (const LoadAsk& ask : asks) {
+    if (const auto why = failed.find(ask); why != failed.end()) {
+      unsettled_.emplace(ask.system, refusal_of(why->second));
+      continue;
+    }
+    const LoadSample& sample = known_.at(ask);
     double residence_s = 0;
     for (const Backlog& b : sample.backlogs) residence_s = std::max(residence_s, b.residence_s);
     most = std::max(most, sample.answered_per_s() * residence_s);
   }
   return most;
+}
+
+std::vector<std::string> LoadRuns::notes() const {
+  std::vector<std::string> all;
+  for (const auto& [system, why] : unsettled_)
+    all.push_back(
+        "how many requests a run of system '" + scenario().systems[system].name +
+        "' needs for a steady state is not known: with all of them there at once it cannot be run (" + why +
+        "); runs have " + std::to_string(requests()) + " (--requests)");
+  if (const std::string& key = scenario().workload.pace_key; !key.empty())
+    all.push_back("workload." + key +
+                  " changes nothing here: the log is played at each of the rates, whatever its pace");
+  return all;
 }
 
 void LoadRuns::settle(const LoadProgress& progress) {
@@ -252,6 +282,13 @@ void LoadRuns::settle(const LoadProgress& progress) {
 }
 
 std::vector<LoadSample> LoadRuns::run(const std::vector<LoadAsk>& asks, const LoadProgress& progress) {
+  run_new(asks, progress, nullptr);
+  std::vector<LoadSample> samples;
+  for (const LoadAsk& ask : asks) samples.push_back(known_.at(ask));
+  return samples;
+}
+
+void LoadRuns::run_new(const std::vector<LoadAsk>& asks, const LoadProgress& progress, Failed* failed) {
   std::vector<LoadAsk> wanted;
   for (const LoadAsk& ask : asks)
     if (!known_.contains(ask) && std::ranges::find(wanted, ask) == wanted.end()) wanted.push_back(ask);
@@ -262,16 +299,19 @@ std::vector<LoadSample> LoadRuns::run(const std::vector<LoadAsk>& asks, const Lo
       workers.start_work(next, [&, ask = wanted[next]] { return pack_sample(one(ask)); });
     for (auto& [number, outcome] : workers.wait(1)) {
       ++done;
-      if (outcome.child.error) std::rethrow_exception(outcome.child.error);
-      if (outcome.child.kind != ChildOutcome::Kind::done)
-        throw InputError(settings_.scenario, "a run cannot be made: " + outcome.child.text);
-      known_[wanted[number]] = unpack_sample(outcome.child.text);
+      std::exception_ptr error = outcome.child.error;
+      if (!error && outcome.child.kind != ChildOutcome::Kind::done)
+        error = std::make_exception_ptr(
+            InputError(settings_.scenario, "a run cannot be made: " + outcome.child.text));
+      if (!error)
+        known_[wanted[number]] = unpack_sample(outcome.child.text);
+      else if (failed != nullptr)
+        failed->emplace(wanted[number], error);
+      else
+        std::rethrow_exception(error);
       if (progress) progress(done, wanted.size());
     }
   }
-  std::vector<LoadSample> samples;
-  for (const LoadAsk& ask : asks) samples.push_back(known_.at(ask));
-  return samples;
 }
 
 }  // namespace moelab

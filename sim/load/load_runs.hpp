@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -70,8 +71,12 @@ class LoadRuns {
 
   /// Makes runs long enough for a steady state at any rate that the systems can take (requests_to_settle), by
   /// what each has in service when all requests are there at once; for that each runs once. Nothing where
-  /// a number of requests was asked for, or a log or a trace has its own. Throws as run() does.
+  /// a number of requests was asked for, or a log or a trace has its own. A system that cannot be run so says
+  /// nothing of that, and notes() does: at the rates that are asked for it may run.
   void settle(const LoadProgress& progress);
+  /// What a reader of its runs should know: of which systems it is not known how many requests a run needs,
+  /// and what the scenario says of a log's pace in vain.
+  std::vector<std::string> notes() const;
 
   /// Samples in the order of `asks`. Each is run once in the life of this object. `progress` hears how many
   /// of those that are to be run have ended. Throws InputError where a run fails otherwise than for want of
@@ -81,14 +86,18 @@ class LoadRuns {
  private:
   struct Seed;
   void draw();
+  using Failed = std::map<LoadAsk, std::exception_ptr>;
+  /// Runs those that were not run before. What fails goes to `failed`, or is thrown where that is nullptr.
+  void run_new(const std::vector<LoadAsk>& asks, const LoadProgress& progress, Failed* failed);
   /// Requests that a system has in service at once, of the one that has most, when all are there from the
-  /// start.
+  /// start; fills unsettled_.
   double most_in_service(const LoadProgress& progress);
   LoadSample one(const LoadAsk& ask) const;
 
   LoadSettings settings_;
   std::vector<std::unique_ptr<Seed>> seeds_;
   std::map<LoadAsk, LoadSample> known_;
+  std::map<std::size_t, std::string> unsettled_;  // systems that cannot be run so, and why
 };
 
 }  // namespace moelab

@@ -131,6 +131,7 @@ void read_arrivals(const YamlMap& section, WorkloadConfig& w) {
 void read_pace(const YamlMap& section, WorkloadConfig& w) {
   const bool speed = section.has("speed"), rate = section.has("rate");
   if (speed && rate) section.fail("rate", "'speed' is there already: a log is played by one of the two");
+  w.pace_key = speed ? "speed" : rate ? "rate" : "";
   if (speed) stretch_log(w.log, 1 / section.number("speed", {1e-9, 1e9}));
   if (rate) {
     const double wanted = section.number("rate", {1e-9, 1e9}), own = rate_of_log(w.log);

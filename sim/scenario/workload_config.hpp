@@ -75,6 +75,7 @@ struct WorkloadConfig {
   LeftOutEnds left_out;                   // of the statistics
   std::string request_log;                // "": `requests` of the lengths above
   std::vector<RequestRecord> log;  // what it holds, `speed` times as fast or at `rate` requests a second
+  std::string pace_key;            // which of these two the workload has; "": none
 
   // Compiled once: copying the members is most of what a source that takes one by value compiles.
   WorkloadConfig();

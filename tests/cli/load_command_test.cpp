@@ -362,6 +362,25 @@ TEST_CASE("load: bad input") {
   CHECK(contains(range.err, "--requests"));
 }
 
+TEST_CASE("load: notes are said in each form") {
+  const test::ScratchFolder folder;
+  test::write_bytes(folder / "log.csv", "arrival_s,prompt_tokens,output_tokens\n0,3,4\n0.5,2,2\n1,2,2\n");
+  const std::string workload =
+      "workload={batch: 2, speed: 2, request_log: " + (folder / "log.csv").string() + "}";
+  const auto with = [&](const char* form) {
+    return run_program(MOELAB_PROGRAM, {"load", "smoe-deepseek-3080ti", "--system", "smoe-base", "--set",
+                                        workload, "--rates", "1", "--seeds", "1", "--format", form});
+  };
+  const std::string note = "workload.speed changes nothing here: the log is played at each of the rates";
+  const ProgramResult table = with("table"), as_json = with("json");
+  INFO(table.err);
+  REQUIRE(table.status == 0);
+  CHECK(contains(table.out, "note: " + note));
+  const json notes = json::parse(as_json.out)["notes"];
+  REQUIRE(notes.size() == 1);
+  CHECK(contains(notes[0].get<std::string>(), note));
+}
+
 TEST_CASE("load: on a cluster a rate is of all users, and says so in each form") {
   const std::vector<std::string> asked = {"load",       "prism-mixtral-alone",
                                           "--system",   "moe-infinity-edge",

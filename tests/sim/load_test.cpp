@@ -6,6 +6,7 @@
 #include <set>
 
 #include "models/input_error.hpp"
+#include "policies/batching/batching.hpp"
 #include "sim/load/load_curve.hpp"
 #include "tests/random_runs.hpp"
 #include "tests/sim/scenario_files.hpp"
@@ -362,6 +363,72 @@ TEST_CASE("load: runs have twenty times the requests that are in service at once
   }
   CHECK(many.requests() > kLeastRequests);
   CHECK(static_cast<double>(many.requests()) == Approx(20 * in_service).epsilon(0.1));
+}
+
+namespace {
+
+/// As 'continuous', from a library that fails where more than 100 requests wait.
+class FewWaiting final : public BatchingPolicy {
+ public:
+  explicit FewWaiting(const BatchingShape& shape)
+      : inner_(find_batching_policy("continuous")->make(shape, {})) {}
+  std::string misfit(const BatchRequest& request) const override { return inner_->misfit(request); }
+  void arrive(const BatchRequest& request) override { inner_->arrive(request); }
+  bool form(BatchStep& step) override {
+    if (inner_->use().waiting > 100) throw InputError("", "more than 100 requests wait");
+    return inner_->form(step);
+  }
+  void complete() override { inner_->complete(); }
+  void resize(std::uint64_t blocks) override { inner_->resize(blocks); }
+  KvUse use() const override { return inner_->use(); }
+
+ private:
+  std::unique_ptr<BatchingPolicy> inner_;
+};
+
+}  // namespace
+
+TEST_CASE("load: where not all requests can be there at once the rates that are asked for are run") {
+  batching_policies().add(
+      {.info = {.name = "few-waiting", .help = "", .source = "", .library = "few.so"},
+       .make = [](const BatchingShape& shape, const PolicyParameters&) -> std::unique_ptr<BatchingPolicy> {
+         return std::make_unique<FewWaiting>(shape);
+       }});
+  Files files;
+  LoadSettings settings = small_load(files);
+  settings.requests = 0;
+  files.change("pooled.yaml", "shards: 2\n", "shards: 2\nbatching: {policy: few-waiting}\n");
+  {
+    LoadRuns runs(settings);
+    REQUIRE_NOTHROW(runs.settle({}));
+    CHECK(runs.requests() == kLeastRequests);  // by the other system
+    const std::vector<std::string> notes = runs.notes();
+    REQUIRE(notes.size() == 1);
+    CHECK_THAT(notes.front(), Contains("of system 'pooled' needs") &&
+                                  Contains("more than 100 requests wait") &&
+                                  Contains("runs have " + std::to_string(kLeastRequests)));
+    CHECK(runs.run({{0, 1, 0}}, {}).front().answered == kLeastRequests);
+    CHECK_THROWS_WITH(runs.run({{0, kAtOnce, 0}}, {}), Contains("more than 100 requests wait"));
+  }
+  batching_policies().take_back("few.so");
+}
+
+TEST_CASE("load: what a log's pace is said to be changes nothing, and that is said") {
+  Files files;
+  files.write("log.csv", "arrival_s,prompt_tokens,output_tokens\n0,3,4\n0.5,2,2\n1,2,2\n");
+  files.change("scenario.yaml", "  requests: 4\n  prompt_tokens: 3\n  output_tokens: 5\n",
+               "  request_log: log.csv\n");
+  LoadSettings settings = small_load(files);
+  settings.requests = 0;
+  LoadRuns plain(settings);
+  CHECK(plain.notes().empty());
+  for (const char* const key : {"speed", "rate"}) {
+    settings.settings = {{"workload." + std::string(key), "2"}};
+    LoadRuns runs(settings);
+    REQUIRE(runs.notes().size() == 1);
+    CHECK_THAT(runs.notes().front(), Contains("workload." + std::string(key) + " changes nothing here"));
+    CHECK(runs.run({{0, 4, 0}}, {}).front().wall_s == Approx(plain.run({{0, 4, 0}}, {}).front().wall_s));
+  }
 }
 
 TEST_CASE("load: what is left out is of the requests that a run has, not of the scenario's") {
