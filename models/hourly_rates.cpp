@@ -84,7 +84,10 @@ bool parse_power(std::string_view text, double& watts, std::string& expected) {
     expected = "a power above 0 and up to 1e6 MW";
     return false;
   }
-  expected = "a power with its unit, such as '700 W'" + nearest(split, units);
+  // A small m is milli: it says nothing of a machine, and a thousand million times as much is not meant.
+  NumberAndUnit meant = split;
+  if (meant.unit.starts_with('m')) meant.unit.erase(0, 1);
+  expected = "a power with its unit, such as '700 W'" + nearest(meant, units);
   return false;
 }
 

@@ -49,6 +49,8 @@ TEST_CASE("power: what is none is refused with the nearest text") {
     CHECK(power_refusal(text) == power);
   CHECK(power_refusal("700 w") == power + " (did you mean '700 W'?)");
   CHECK(power_refusal("5.6 KW") == power + " (did you mean '5.6 kW'?)");
+  for (const char* text : {"700 mW", "700 mw"})  // a thousandth is no million times as much
+    CHECK(power_refusal(text) == power + " (did you mean '700 W'?)");
   for (const char* text : {"0 W", "-700 W", "2e6 MW"})
     CHECK(power_refusal(text) == "a power above 0 and up to 1e6 MW");
 }
