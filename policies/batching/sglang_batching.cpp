@@ -121,9 +121,13 @@ class SglangBatching final : public BatchingPolicy {
     for (const BatchRequest& request : unseen_) {
       SglangRequest known(request, arrived_++);
       if (!finds_blocks() || request.prefilled) known.ask.parts = {};
-      waiting_.push(known);
+      wait(known);
     }
     unseen_.clear();
+  }
+  void wait(SglangRequest request) {
+    request.turn = turns_++;
+    waiting_.push(request);
   }
 
   /// What came and what ran during the step before is known now. Says whether any came or ended.
@@ -163,7 +167,7 @@ class SglangBatching final : public BatchingPolicy {
     request.prompt = request.again = true;
     request.fresh = false;
     step.dropped.push_back(request.ask.id);
-    waiting_.push(request);
+    wait(request);
   }
   void retract_last(BatchStep& step) {
     retract(running_.back(), step);
@@ -439,6 +443,7 @@ class SglangBatching final : public BatchingPolicy {
   std::vector<BatchRequest> unseen_;     // came while a step runs
   std::vector<SglangRequest> leaving_;   // have ended, of which the scheduler does not know yet
   std::uint64_t arrived_ = 0;            // requests so far
+  std::uint64_t turns_ = 0;              // that were given to those that wait
   KvPool pool_;
 };
 

@@ -32,6 +32,7 @@ struct SglangRequest : BatchedRequest {
   bool again = false;          // it was retracted
   bool fresh = false;          // its prompt has run and is not in the tree yet
   bool behind = false;         // while it waits: another one's tokens are to run first
+  std::uint64_t turn = 0;      // while it waits: in the order in which requests began to
   std::uint32_t made() const { return ask.output_tokens - left; }
 };
 
@@ -66,15 +67,22 @@ inline std::uint32_t common_tokens(const BatchedRequest& a, const BatchedRequest
   return std::min({common, a.known, b.known});
 }
 
+/// By most tokens to make, of equal ones by turn, which is what SGLang's stable sort comes to, since requests
+/// come into the queue behind all others. In place, in n log n steps.
+template <class Iterator>
+void longest_first(Iterator begin, Iterator end) {
+  std::sort(begin, end, [](const SglangRequest& a, const SglangRequest& b) {
+    return a.ask.output_tokens != b.ask.output_tokens ? a.ask.output_tokens > b.ask.output_tokens
+                                                      : a.turn < b.turn;
+  });
+}
+
 /// schedule_policy.py. `find(request)`: tokens of it that are in the cache.
 template <class Find>
 void order_waiting(RequestQueue<SglangRequest>& waiting, WaitingOrder order, const Find& find) {
   constexpr std::size_t kMostMatched = 128;  // lpm orders no more
   constexpr std::uint32_t kFew = 32;         // tokens found in the cache, or shared with one that waits
-  if (order == WaitingOrder::lof)
-    insertion_sort(waiting.begin(), waiting.end(), [](const SglangRequest& a, const SglangRequest& b) {
-      return a.ask.output_tokens > b.ask.output_tokens;
-    });
+  if (order == WaitingOrder::lof) longest_first(waiting.begin(), waiting.end());
   if (order != WaitingOrder::lpm || waiting.size() > kMostMatched) return;
   for (auto at = waiting.begin(); at != waiting.end(); ++at) {
     at->matched = find(*at);

@@ -1,9 +1,13 @@
 // sglang: steps against the rules implemented once more in SGLang's own terms, and a few by hand.
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <random>
+#include <vector>
 
 #include "models/input_error.hpp"
+#include "policies/batching/sglang_requests.hpp"
 #include "tests/policies/sglang_streams.hpp"
 #include "tests/random_runs.hpp"
 
@@ -30,6 +34,45 @@ TEST_CASE("sglang forms the steps of the rules implemented with lists of tokens"
   CHECK(seen.found > moelab::test::random_runs(10000));
   CHECK(seen.found_in_use > moelab::test::random_runs(1000));
   CHECK(seen.doubles > moelab::test::random_runs(1000));
+}
+
+namespace {
+
+/// Counts how often a request is put somewhere.
+struct MovedRequest : SglangRequest {
+  static inline std::uint64_t moves = 0;
+  MovedRequest() = default;
+  MovedRequest(const MovedRequest& other) : SglangRequest(other) { ++moves; }
+  MovedRequest& operator=(const MovedRequest& other) {
+    SglangRequest::operator=(other);
+    ++moves;
+    return *this;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("sglang: those that wait are ordered by length in n log n moves, as by a stable sort") {
+  std::mt19937_64 random(3);
+  for (const bool rising : {false, true}) {
+    std::vector<MovedRequest> waiting(20000);
+    for (std::size_t i = 0; i < waiting.size(); ++i) {
+      waiting[i].turn = i;
+      waiting[i].ask.id = static_cast<std::uint32_t>(i);
+      waiting[i].ask.output_tokens = static_cast<std::uint32_t>(rising ? i / 4 : random() % 500);
+    }
+    std::vector<MovedRequest> due = waiting;
+    std::ranges::stable_sort(due, [](const MovedRequest& a, const MovedRequest& b) {
+      return a.ask.output_tokens > b.ask.output_tokens;
+    });
+    MovedRequest::moves = 0;
+    longest_first(waiting.begin(), waiting.end());
+    const auto n = static_cast<double>(waiting.size());
+    CHECK(static_cast<double>(MovedRequest::moves) < 4 * n * std::log2(n));  // by insertion n^2 / 4 and more
+    CHECK(std::ranges::equal(
+        waiting, due, {}, [](const MovedRequest& q) { return q.ask.id; },
+        [](const MovedRequest& q) { return q.ask.id; }));
+  }
 }
 
 namespace {
