@@ -461,6 +461,7 @@ Json explanation_json(const ExplainedResult& x) {
   const auto causes = seconds_a_token(e.again);
   for (const auto& [cause, seconds] : causes) all += seconds;
   for (const auto& [cause, seconds] : causes) j["critical_path"][cause] = seconds / all;
+  if (!e.again.stalls_of.empty()) j["critical_path_of"] = e.again.stalls_of;
   j["infinitely_fast"] = Json::array();
   for (const FreedResource& f : e.freed) {
     Json one = {{"resource", f.kind},

@@ -90,6 +90,8 @@ TEST_CASE("what bounds several instances is what bounds the busiest one, in each
   CHECK_THAT(one, !Contains("busiest"));
   const ProgramResult explained = program({"explain", results.path("three.json")});
   CHECK_THAT(explained.out, Contains(" % of the time of " + words + ", prompts included"));
+  const ProgramResult as_json = program({"explain", results.path("three.json"), "--format", "json"});
+  CHECK(Json::parse(as_json.out)["systems"][0]["critical_path_of"] == words);
   CHECK_THAT(program({"explain", results.path("one.json")}).out, Contains(" % of the run's time, prompts"));
 }
 
