@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "sim/engine/engine.hpp"
@@ -42,13 +43,17 @@ class Dispatcher final : public Engine {
     if (interferences_.size() == kNetwork) throw std::length_error("engine: too many capacities");
     executor_.add_capacity(law);
     interferences_.emplace_back();
+    users_.emplace_back();
     return static_cast<CapacityId>(interferences_.size() - 1);
   }
   bool resolves_chains() const override { return Executor::kResolvesChains; }
   void add_interference(Interference interference) override {
     interferences_[interference.capacity].push_back(interference);
-    disturbs_[interference.busy].push_back(interference.capacity);
     interferes_ = true;
+    if (const auto* const resource = std::get_if<ResourceId>(&interference.busy))
+      return disturbs_[*resource].push_back(interference.capacity);
+    users_[std::get<UsersOf>(interference.busy).capacity].disturb.push_back(interference.capacity);
+    users_disturb_ = true;
   }
   void set_network(const NetworkLaw& law) override {
     if (executor_.nodes() > 0) throw std::logic_error("engine: the network is set once");
@@ -102,6 +107,12 @@ class Dispatcher final : public Engine {
     double busy_seconds = 0;
     std::vector<Queue> queues;  // most urgent first
   };
+  /// Operations in flight that use a capacity, and the capacities that they slow. Counted where they do.
+  struct Users {
+    std::uint32_t in_flight = 0;
+    bool marked = false;  // some have come or gone at this instant
+    std::vector<CapacityId> disturb;
+  };
   struct Timer {
     double time;
     std::uint64_t sequence;
@@ -135,7 +146,10 @@ class Dispatcher final : public Engine {
   void dispatch();
   void serve(Resource& resource);
   void start(Graph& graph, OpIndex op, Resource& resource);
-  void interfere(ResourceId busy_or_not);
+  void count_users(CapacityId capacity, std::uint32_t change);
+  bool is_busy(const Interference& interference) const;
+  void interfere(CapacityId capacity);
+  void interfere_where_marked(std::size_t marks);
   bool run_lone_graph();
   void finish(Graph& graph);
   void enqueue(Graph& graph);
@@ -160,7 +174,9 @@ class Dispatcher final : public Engine {
   std::vector<std::uint32_t> slots_;                      // by resource
   std::vector<std::vector<Interference>> interferences_;  // by capacity
   std::vector<std::vector<CapacityId>> disturbs_;         // by resource: capacities that it slows when busy
-  bool interferes_ = false;
+  std::vector<Users> users_;                              // by capacity
+  std::vector<CapacityId> users_marked_;
+  bool interferes_ = false, users_disturb_ = false;
   std::vector<std::uint8_t> free_;  // by resource: whether what runs there takes no time
   bool frees_ = false;              // whether any is so
   LoneGraph lone_;
@@ -326,6 +342,7 @@ void Dispatcher<Executor>::complete(Graph& graph, OpIndex done) {
   lane.busy_seconds += local_ - graph.starts_[done];
   ++operations_;
 
+  if (users_disturb_) count_users(op.capacity, -1U);
   ++resource.free;
   check_invariant(resource.free <= resource.slots, "no more slots are freed than there are");
   if (op.continued && graph.unmet_[done + 1] != kNoOp) {  // the slot is taken again before anything else is
@@ -383,9 +400,7 @@ void Dispatcher<Executor>::dispatch() {
     resource.marked = false;
     serve(resource);
   }
-  // A resource that nothing has started or ended on is as busy as it was.
-  if (interferes_)
-    for (std::size_t i = 0; i < marks; ++i) interfere(marked_[i]);
+  if (interferes_) interfere_where_marked(marks);
 }
 
 // Starts what is ready on a resource, as long as it has free slots.
@@ -407,18 +422,46 @@ void Dispatcher<Executor>::start(Graph& graph, OpIndex op, Resource& resource) {
   --resource.free;
   graph.starts_[op] = local_;
   ++graph.started_;
+  if (users_disturb_) count_users(graph.capacity(op), 1);
   executor_.start(graph, op, local_);
 }
 
-// Tells the executor by how much what is busy now slows the users of capacities.
+// Of an operation that starts (1) or has ended (-1, modulo 2^32).
 template <class Executor>
-void Dispatcher<Executor>::interfere(ResourceId busy_or_not) {
-  for (const CapacityId capacity : disturbs_[busy_or_not]) {
-    double factor = 1;
-    for (const Interference& i : interferences_[capacity])
-      if (resources_[i.busy].free < resources_[i.busy].slots) factor *= i.factor;
-    executor_.set_factor(capacity, factor, local_);
+void Dispatcher<Executor>::count_users(CapacityId capacity, std::uint32_t change) {
+  if (capacity >= users_.size() || users_[capacity].disturb.empty()) return;
+  Users& users = users_[capacity];
+  users.in_flight += change;
+  if (!std::exchange(users.marked, true)) users_marked_.push_back(capacity);
+}
+
+template <class Executor>
+bool Dispatcher<Executor>::is_busy(const Interference& interference) const {
+  if (const auto* const users = std::get_if<UsersOf>(&interference.busy))
+    return users_[users->capacity].in_flight > 0;
+  const Resource& resource = resources_[std::get<ResourceId>(interference.busy)];
+  return resource.free < resource.slots;
+}
+
+// Tells the executor by how much what is busy now slows the users of a capacity.
+template <class Executor>
+void Dispatcher<Executor>::interfere(CapacityId capacity) {
+  double factor = 1;
+  for (const Interference& i : interferences_[capacity])
+    if (is_busy(i)) factor *= i.factor;
+  executor_.set_factor(capacity, factor, local_);
+}
+
+// A resource that nothing has started or ended on is as busy as it was, and so are the users of a capacity.
+template <class Executor>
+void Dispatcher<Executor>::interfere_where_marked(std::size_t marks) {
+  for (std::size_t i = 0; i < marks; ++i)
+    for (const CapacityId capacity : disturbs_[marked_[i]]) interfere(capacity);
+  for (const CapacityId changed : users_marked_) {
+    users_[changed].marked = false;
+    for (const CapacityId capacity : users_[changed].disturb) interfere(capacity);
   }
+  users_marked_.clear();
 }
 
 // What was submitted while nothing was going on, by a process that now waits for it, runs in one go.

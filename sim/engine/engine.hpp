@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "sim/engine/graph.hpp"
@@ -33,13 +34,20 @@ inline constexpr int kPrefetch = 1;
 
 inline constexpr std::uint32_t kUnlimitedSlots = std::numeric_limits<std::uint32_t>::max();
 
-/// While an operation runs on resource `busy`, the users of `capacity` take `factor` times as long. Where
-/// several are busy their factors multiply. Under `simgrid` what is beyond the capacity may slow them
-/// further: they get what the slower of the two leaves them, not the product. On hardware the machine itself
-/// does this.
+/// The operations that use a capacity, from their start to their end: what of them is not shared (a latency)
+/// included.
+struct UsersOf {
+  CapacityId capacity;
+};
+
+/// While an operation runs on resource `busy`, or one of the `busy` users of a capacity does, the users of
+/// `capacity` take `factor` times as long, however many there are. Where several interferences of a capacity
+/// are busy their factors multiply. Factors follow from what runs, not from how fast: two capacities may slow
+/// each other. Under `simgrid` what is beyond the capacity may slow its users further: they get what the
+/// slower of the two leaves them, not the product. On hardware the machine itself does this.
 struct Interference {
   CapacityId capacity;
-  ResourceId busy;
+  std::variant<ResourceId, UsersOf> busy;
   double factor;
 };
 

@@ -1,10 +1,14 @@
 // Random plans, and playing a plan with the engine.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <numeric>
 #include <random>
+#include <sstream>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "sim/engine/engine.hpp"
@@ -38,11 +42,14 @@ class RandomPlan {
 
   void draw_capacities(EnginePlan& plan) {
     static const std::vector<std::vector<double>> kSlowdowns = {{1}, {1, 1.5}, {1, 2}, {1, 1, 2, 3.5}};
-    for (std::size_t c = 1 + below(2); c > 0; --c) {
+    const std::size_t count = 1 + below(2);
+    for (std::size_t c = 0; c < count; ++c) {
       plan.slowdowns.push_back(kSlowdowns[below(kSlowdowns.size())]);
-      for (std::size_t i = below(3); i > 0; --i)
-        plan.interferences.push_back(
-            {plan.slowdowns.size() - 1, below(plan.slots.size()), 1 + 0.5 * static_cast<double>(below(4))});
+      for (std::size_t i = below(3); i > 0; --i) {
+        const bool by_users = below(2) == 0;  // those of the same capacity, now and then: always then
+        plan.interferences.push_back({c, below(by_users ? count : plan.slots.size()),
+                                      1 + 0.5 * static_cast<double>(below(4)), by_users});
+      }
     }
   }
 
@@ -104,6 +111,62 @@ class RandomPlan {
   std::size_t longest_ = 1;
 };
 
+/// SimGrid merges events that are closer than this (its precision/timing).
+inline constexpr double kPrecision = 1e-9;
+
+/// Whether two completions or timers of a run lie closer than SimGrid tells apart, but not at the same
+/// instant.
+inline bool has_near_ties(const Records& records) {
+  std::vector<double> times;
+  for (const GraphRecord& g : records.graphs) {
+    times.push_back(g.submitted_at);
+    for (const OpRecord& op : g.ops) times.push_back(op.end);
+  }
+  std::sort(times.begin(), times.end());
+  for (std::size_t i = 1; i < times.size(); ++i)
+    if (const double gap = times[i] - times[i - 1]; gap > 0 && gap < 4 * kPrecision) return true;
+  return false;
+}
+
+inline bool close_times(double a, double b) {
+  return std::abs(a - b) <= std::max(kPrecision, 1e-9 * std::abs(a));
+}
+
+/// "" when the other engine's records equal those of `fast`, else the first difference.
+inline std::string difference(const Records& fast, const Records& other) {
+  std::ostringstream out;
+  for (std::size_t g = 0; g < fast.graphs.size(); ++g) {
+    if (fast.graphs[g].started != other.graphs[g].started) {
+      out << "graph " << g << " started " << fast.graphs[g].started << " and " << other.graphs[g].started
+          << " operations";
+      return out.str();
+    }
+    for (std::size_t i = 0; i < fast.graphs[g].ops.size(); ++i) {
+      const OpRecord &a = fast.graphs[g].ops[i], &b = other.graphs[g].ops[i];
+      if (close_times(a.start, b.start) && close_times(a.end, b.end)) continue;
+      out.precision(17);
+      out << "graph " << g << " operation " << i << ": " << a.start << " to " << a.end << ", the other "
+          << b.start << " to " << b.end;
+      return out.str();
+    }
+  }
+  return "";
+}
+
+/// Times of no particular form: whole numbers would hide rounding.
+inline EnginePlan with_rough_times(EnginePlan plan, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  for (PlanGraph& g : plan.graphs)
+    for (PlanOp& op : g.ops) {
+      const double factor = 1e-3 * (1 + static_cast<double>(random() >> 11) * 0x1p-53);
+      op.seconds *= factor;
+      op.shared_seconds *= factor;
+    }
+  for (auto& steps : plan.steps)
+    for (Step& step : steps) step.time *= 1.37e-3;
+  return plan;
+}
+
 /// The plan with nothing shared: each operation takes its time whatever else runs.
 inline EnginePlan without_sharing(EnginePlan plan) {
   plan.slowdowns.clear();
@@ -124,8 +187,7 @@ class PlayedPlan {
                             slots == kNone ? engine::kUnlimitedSlots : static_cast<std::uint32_t>(slots));
     for (const auto& slowdown : plan.slowdowns) engine_->add_capacity("capacity", {.slowdown = slowdown});
     for (const PlanInterference& i : plan.interferences)
-      engine_->add_interference(
-          {static_cast<engine::CapacityId>(i.capacity), static_cast<engine::ResourceId>(i.busy), i.factor});
+      engine_->add_interference({static_cast<engine::CapacityId>(i.capacity), busy(i), i.factor});
     for (std::size_t g = 0; g < plan.graphs.size(); ++g) graphs_.push_back(std::make_unique<engine::Graph>());
   }
 
@@ -137,6 +199,10 @@ class PlayedPlan {
   }
 
  private:
+  static std::variant<engine::ResourceId, engine::UsersOf> busy(const PlanInterference& i) {
+    if (i.by_users) return engine::UsersOf{static_cast<engine::CapacityId>(i.busy)};
+    return static_cast<engine::ResourceId>(i.busy);
+  }
   engine::Process play(std::size_t script) {
     for (const Step& step : plan_.steps[script]) {
       engine::Graph& graph = *graphs_[step.graph];

@@ -12,6 +12,8 @@
 //  4. Resource by resource, in the order of addition, the most urgent ready operation starts as long as a
 //  slot
 //     is free.
+// Between instants an operation that uses a capacity takes its unshared seconds as they are, then gets on
+// with the shared ones at 1 / (slowdown of so many users x factors of what is busy) of full speed.
 #pragma once
 
 #include <algorithm>
@@ -47,8 +49,10 @@ struct Step {
   int priority = 0;
 };
 struct PlanInterference {
-  std::size_t capacity, busy;
+  std::size_t capacity;
+  std::size_t busy;  // a resource; or a capacity, whose users disturb
   double factor;
+  bool by_users = false;
 };
 struct EnginePlan {
   std::vector<std::size_t> slots;              // by resource; kNone: unlimited
@@ -73,7 +77,7 @@ struct Records {
   double end = 0;
   std::uint64_t operations = 0;
   std::vector<GraphRecord> graphs;
-  std::vector<double> busy_seconds;  // by resource
+  std::vector<double> busy_seconds;  // by resource; the naive engine counts what operations take alone
   bool operator==(const Records&) const = default;
 };
 
@@ -94,7 +98,7 @@ class NaiveEngine {
       start_what_is_ready();
       const double next = next_instant();
       if (next == kNever) break;
-      now_ = next;
+      advance_to(next);
       complete();
     }
     records_.end = now_;
@@ -106,6 +110,8 @@ class NaiveEngine {
   struct Op {
     enum { waiting, ready, running, done, removed } state = waiting;
     std::vector<std::size_t> awaits;  // graphs unfinished at submission
+    // Of one that uses a capacity, while it runs: when it begins to share, and seconds of full speed to go.
+    double shares_from = 0, left = 0;
   };
   struct GraphState {
     int priority;
@@ -138,9 +144,50 @@ class NaiveEngine {
     return all([this](const Ref& r) { return state(r).state == Op::running; });
   }
 
+  bool uses(const Ref& r, std::size_t capacity) const { return planned(r).capacity == capacity; }
+  bool shares(const Ref& r) {
+    return planned(r).capacity != kNone && planned(r).shared_seconds > 0 && state(r).shares_from <= now_;
+  }
+  /// Seconds that one of full speed takes the capacity's users now.
+  double stretch(std::size_t capacity) {
+    const std::vector<Ref> there = running();
+    const auto count = [&](auto holds) {
+      return static_cast<std::size_t>(std::count_if(there.begin(), there.end(), holds));
+    };
+    const std::vector<double>& slowdown = plan_.slowdowns[capacity];
+    const std::size_t users = count([&](const Ref& r) { return uses(r, capacity) && shares(r); });
+    double factor = users <= slowdown.size()
+                        ? slowdown[users - 1]
+                        : slowdown.back() * static_cast<double>(users) / static_cast<double>(slowdown.size());
+    for (const PlanInterference& i : plan_.interferences) {
+      const auto disturbs = [&](const Ref& r) {
+        return i.by_users ? uses(r, i.busy) : planned(r).resource == i.busy;
+      };
+      if (i.capacity == capacity && count(disturbs) > 0) factor *= i.factor;
+    }
+    return factor;
+  }
+  /// When something about it changes, if nothing else does.
+  double next_change(const Ref& r) {
+    if (planned(r).capacity == kNone || planned(r).shared_seconds <= 0) return record(r).end;
+    return shares(r) ? now_ + state(r).left * stretch(planned(r).capacity) : state(r).shares_from;
+  }
+
+  void advance_to(double next) {
+    std::vector<std::pair<Ref, double>> left;
+    for (const Ref& r : running()) {
+      if (!shares(r)) continue;
+      const bool ends = next_change(r) <= next;
+      if (ends) record(r).end = next;
+      left.emplace_back(r, ends ? 0 : state(r).left - (next - now_) / stretch(planned(r).capacity));
+    }
+    for (const auto& [r, seconds] : left) state(r).left = seconds;
+    now_ = next;
+  }
+
   double next_instant() {
     double next = kNever;
-    for (const Ref& r : running()) next = std::min(next, record(r).end);
+    for (const Ref& r : running()) next = std::min(next, next_change(r));
     for (const Script& s : scripts_)
       if (s.waits == Script::until) next = std::min(next, s.time);
     return next;
@@ -280,7 +327,10 @@ class NaiveEngine {
     const double seconds = planned(r).seconds;
     state(r).state = Op::running;
     record(r).start = now_;
-    record(r).end = now_ + seconds;
+    const bool sharing = planned(r).capacity != kNone && planned(r).shared_seconds > 0;
+    record(r).end = sharing ? kNever : now_ + seconds;
+    state(r).shares_from = now_ + (seconds - planned(r).shared_seconds);
+    state(r).left = planned(r).shared_seconds;
     records_.busy_seconds[planned(r).resource] += seconds;
     ++records_.graphs[r.graph].started;
   }

@@ -60,6 +60,24 @@ TEST_CASE("engine: random plans run as the naive simulation says") {
   }
 }
 
+TEST_CASE("engine: with capacities and interference random plans run as the naive simulation says") {
+  constexpr int kPlans = moelab::test::random_runs(10'000, 500);
+  int compared = 0, by_users = 0;
+  for (std::uint64_t seed = 1; seed <= kPlans; ++seed) {
+    const EnginePlan plan = with_rough_times(RandomPlan(seed).draw(), seed);
+    const Records records = PlayedPlan(plan).run();
+    if (has_near_ties(records)) continue;  // which of two ends first is then a matter of rounding
+    ++compared;
+    CAPTURE(seed);
+    REQUIRE(difference(records, NaiveEngine(plan).run()) == "");
+    EnginePlan without = plan;
+    std::erase_if(without.interferences, [](const PlanInterference& i) { return i.by_users; });
+    by_users += !difference(records, PlayedPlan(without).run()).empty();
+  }
+  CHECK(compared > kPlans * 3 / 4);
+  CHECK(by_users > kPlans / 20);  // it made a difference to them
+}
+
 TEST_CASE("engine: a chain takes the sum of its times") {
   const auto engine = make_fast_engine();
   const ResourceId a = engine->add_resource("a", 1), b = engine->add_resource("b", 3);
@@ -459,6 +477,47 @@ TEST_CASE("engine: interference lasts as long as its cause") {
   graph.share(read, ssd);
   run_alone(*engine, graph);
   CHECK(graph.end(read) == 5);
+}
+
+TEST_CASE("engine: the users of one capacity slow those of another while there are any") {
+  // Work of 10 s, reads from 2 to 5 and from 4 to 7 in two operations at once, a factor of 2 whether one is
+  // under way or both: 2 s by 2, 2.5 s in the next 5, 5.5 s left at 7. Their latencies (1 s) count.
+  const auto engine = make_fast_engine();
+  const ResourceId wide = engine->add_resource("wide", kUnlimitedSlots);
+  const CapacityId cpu = engine->add_capacity("cpu", {}), ssd = engine->add_capacity("ssd", {{1, 1}});
+  engine->add_interference({cpu, UsersOf{ssd}, 2});
+  Graph graph;
+  const Lane lane = graph.lane(wide);
+  const OpIndex work = graph.add(lane, 10), other = graph.add(lane, 10);
+  graph.share(work, cpu);
+  for (const double from : {2, 4}) {
+    const OpIndex wait = graph.add(lane, from), read = graph.add(lane, 3);
+    graph.depend(read, wait);
+    graph.share(read, ssd, 2);
+  }
+  run_alone(*engine, graph);
+  CHECK(graph.end(work) == 7 + 5.5);
+  CHECK(graph.end(other) == 10);  // it does not use the CPU
+}
+
+TEST_CASE("engine: two capacities may slow each other, each by what runs on the other") {
+  // Decompression of 4 s from 0, a read of 3 s from 1. Decompression takes twice as long beside the read,
+  // the read three times as long beside decompression, which has 3 s left at 1 and so ends at 7. The read
+  // has got 2 of its 3 s by then, and the last one takes as long as alone.
+  const auto engine = make_fast_engine();
+  const ResourceId io = engine->add_resource("io", 1), thread = engine->add_resource("decompress", 1);
+  const CapacityId cpu = engine->add_capacity("cpu", {}), ssd = engine->add_capacity("ssd", {});
+  engine->add_interference({ssd, thread, 3});
+  engine->add_interference({cpu, UsersOf{ssd}, 2});
+  Graph graph;
+  const OpIndex work = graph.add(graph.lane(thread), 4);
+  const OpIndex wait = graph.add(graph.lane(io), 1), read = graph.add(graph.lane(io), 3);
+  graph.depend(read, wait);
+  graph.share(work, cpu);
+  graph.share(read, ssd);
+  run_alone(*engine, graph);
+  CHECK(graph.end(work) == 7);
+  CHECK(graph.end(read) == 8);
 }
 
 TEST_CASE("engine: what takes longer than anything is refused, the longest is not") {

@@ -18,61 +18,6 @@ namespace {
 
 using namespace moelab::engine_reference;
 
-constexpr double kPrecision = 1e-9;  // SimGrid merges events that are closer than this (its precision/timing)
-
-/// Whether two completions or timers of a run lie closer than SimGrid tells apart, but not at the same
-/// instant.
-bool has_near_ties(const Records& records) {
-  std::vector<double> times;
-  for (const GraphRecord& g : records.graphs) {
-    times.push_back(g.submitted_at);
-    for (const OpRecord& op : g.ops) times.push_back(op.end);
-  }
-  std::sort(times.begin(), times.end());
-  for (std::size_t i = 1; i < times.size(); ++i)
-    if (const double gap = times[i] - times[i - 1]; gap > 0 && gap < 4 * kPrecision) return true;
-  return false;
-}
-
-bool close(double a, double b) {
-  return std::abs(a - b) <= std::max(kPrecision, 1e-9 * std::abs(a));
-}
-
-/// "" when SimGrid's records equal those of `fast`, else the first difference.
-std::string difference(const Records& fast, const Records& simgrid) {
-  std::ostringstream out;
-  for (std::size_t g = 0; g < fast.graphs.size(); ++g) {
-    if (fast.graphs[g].started != simgrid.graphs[g].started) {
-      out << "graph " << g << " started " << fast.graphs[g].started << " and " << simgrid.graphs[g].started
-          << " operations";
-      return out.str();
-    }
-    for (std::size_t i = 0; i < fast.graphs[g].ops.size(); ++i) {
-      const OpRecord &a = fast.graphs[g].ops[i], &b = simgrid.graphs[g].ops[i];
-      if (close(a.start, b.start) && close(a.end, b.end)) continue;
-      out.precision(17);
-      out << "graph " << g << " operation " << i << ": " << a.start << " to " << a.end << ", simgrid "
-          << b.start << " to " << b.end;
-      return out.str();
-    }
-  }
-  return "";
-}
-
-/// Times of no particular form: whole numbers would hide rounding.
-EnginePlan with_rough_times(EnginePlan plan, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  for (PlanGraph& g : plan.graphs)
-    for (PlanOp& op : g.ops) {
-      const double factor = 1e-3 * (1 + static_cast<double>(random() >> 11) * 0x1p-53);
-      op.seconds *= factor;
-      op.shared_seconds *= factor;
-    }
-  for (auto& steps : plan.steps)
-    for (Step& step : steps) step.time *= 1.37e-3;
-  return plan;
-}
-
 std::string compare(const EnginePlan& plan) {
   const Records fast = PlayedPlan(plan).run();
   if (has_near_ties(fast)) return "near ties";
