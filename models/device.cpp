@@ -95,6 +95,15 @@ CpuProfile read_cpu(const YamlMap& root, SourcedReader& read) {
       cpu.fail("sharing", "cpu.sharing begins with " + yaml::number(c.sharing->value.front()) +
                               "; expected 1: one operation alone is what all other numbers are of");
   }
+  if (cpu.has("slowdown_while_reading")) {
+    c.slowdown_while_reading =
+        read.number(cpu, "cpu.slowdown_while_reading", "slowdown_while_reading", {1, 100});
+    if (!c.sharing)
+      cpu.fail("slowdown_while_reading",
+               "cpu.slowdown_while_reading is given without cpu.sharing; expected both, or neither: it is a "
+               "factor on what shares the CPU, in '{value: [1, 1], ...}' two operations that cost each other "
+               "nothing");
+  }
   cpu.done();
   return c;
 }

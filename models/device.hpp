@@ -94,6 +94,10 @@ struct CpuProfile {
   /// dense kernels where the CPU computes them, reads from the page cache); the last one grows linearly. The
   /// first is 1. Absent: they do not hinder each other.
   std::optional<Sourced<std::vector<double>>> sharing;
+  /// Factor >= 1 on all that `sharing` is of while at least one read of the SSD is under way, which takes the
+  /// CPU's time (most of all where storage is virtual); times those factors. Only beside `sharing`.
+  /// Absent: 1.
+  std::optional<Sourced<double>> slowdown_while_reading;
   bool operator==(const CpuProfile&) const = default;
 };
 

@@ -126,6 +126,7 @@ void write_cpu(const CpuProfile& c, Lines& out) {
   out.add_if("bandwidth", c.bandwidth);
   out.add_if("dense_launch", c.dense_launch);
   out.add_if("sharing", c.sharing);
+  out.add_if("slowdown_while_reading", c.slowdown_while_reading);
 }
 
 void write_storage(const DeviceProfile& d, Lines& out) {

@@ -1,5 +1,7 @@
 #include "sim/cluster/cluster_resources.hpp"
 
+#include "sim/serving/server_resources.hpp"
+
 namespace moelab {
 
 namespace {
@@ -21,6 +23,11 @@ void add_capacities(engine::Engine& engine, const std::string& server, ServerNod
   if (device.memory.controller && !device.is_discrete() && engine.resolves_chains())
     node.memory =
         engine.add_capacity(server + "memory", {.bandwidth = device.memory.controller->value.value()});
+  if (node.cpu == engine::kNoCapacity || !device.cpu.slowdown_while_reading) return;
+  // No slower than what is beyond it, which moves bytes: of itself it slows no read.
+  const double bandwidth = node.memory != engine::kNoCapacity ? device.memory.controller->value.value() : 1;
+  node.reads = engine.add_capacity(server + "reads", {.bandwidth = bandwidth, .beyond = node.memory});
+  slow_cpu_while_reading(engine, device, node.cpu, node.reads);
 }
 
 }  // namespace
@@ -37,7 +44,11 @@ void ServerNode::share_copy(engine::Graph& graph, engine::OpIndex op, double sec
 }
 
 void ServerNode::share_read(engine::Graph& graph, engine::OpIndex op, double seconds, double bytes) const {
-  if (memory != engine::kNoCapacity) graph.share(op, memory, seconds, bytes);
+  const bool in_bytes = memory != engine::kNoCapacity;
+  if (reads != engine::kNoCapacity)
+    graph.share(op, reads, seconds, in_bytes ? bytes : seconds);
+  else if (in_bytes)
+    graph.share(op, memory, seconds, bytes);
 }
 
 ClusterResources::ClusterResources(engine::Engine& engine, const ClusterProfile& cluster) {

@@ -33,6 +33,9 @@ struct ServerNode {
   engine::CapacityId cpu = engine::kNoCapacity;
   /// Its memory controller, where the executor resolves it and there is one memory.
   engine::CapacityId memory = engine::kNoCapacity;
+  /// What reads of its SSD use, one at a time, where they slow the CPU (cpu.slowdown_while_reading); those of
+  /// a server's own expert cache have a capacity of their own (home_store.cpp).
+  engine::CapacityId reads = engine::kNoCapacity;
 
   /// Lets an operation of `seconds` share what it computes with: hand-overs are not stretched. `bytes`: that
   /// it moves through memory.

@@ -38,6 +38,7 @@ ServerResources store_resources(ClusterWorld& world, std::uint32_t server, const
   r.ssd = engine.add_capacity(
       name + "ssd",
       {.slowdown = device.ssd.readers.value, .bandwidth = costs.ssd_bytes_per_second, .beyond = r.memory});
+  slow_cpu_while_reading(engine, device, r.cpu, r.ssd);
   if (threads_decode)
     engine.add_interference({r.ssd, r.decompress, device.ssd.slowdown_while_decompressing.value});
   return r;

@@ -27,8 +27,11 @@ PagedGpu add_gpu(engine::Engine& engine, const TimingModel& timing, double decod
   r.ssd = add("ssd");
   r.collective = add("collective");
   if (timing.copies_on_cpu()) {
-    if (const auto& sharing = timing.device().cpu.sharing)
-      r.cpu = engine.add_capacity(prefix + "cpu", {.slowdown = sharing->value});
+    const CpuProfile& cpu = timing.device().cpu;
+    if (!cpu.sharing) return r;
+    r.cpu = engine.add_capacity(prefix + "cpu", {.slowdown = cpu.sharing->value});
+    if (cpu.slowdown_while_reading)  // what reads the SSD does nothing else: the GPU has memory of its own
+      engine.add_interference({r.cpu, r.ssd, cpu.slowdown_while_reading->value});
     return r;
   }
   if (decodes > 0) {

@@ -8,6 +8,13 @@
 
 namespace moelab {
 
+void slow_cpu_while_reading(engine::Engine& engine, const DeviceProfile& device, engine::CapacityId cpu,
+                            engine::CapacityId ssd) {
+  const std::optional<Sourced<double>>& slowdown = device.cpu.slowdown_while_reading;
+  if (slowdown && cpu != engine::kNoCapacity && ssd != engine::kNoCapacity)
+    engine.add_interference({cpu, engine::UsersOf{ssd}, slowdown->value});
+}
+
 ServerResources add_server_resources(engine::Engine& engine, std::string_view prefix,
                                      const TimingModel& timing, const ExpertCosts& costs,
                                      bool experts_on_ssd) {
@@ -30,6 +37,7 @@ ServerResources add_server_resources(engine::Engine& engine, std::string_view pr
     r.ssd = engine.add_capacity(
         "ssd",
         {.slowdown = device.ssd.readers.value, .bandwidth = costs.ssd_bytes_per_second, .beyond = r.memory});
+  slow_cpu_while_reading(engine, device, r.cpu, r.ssd);
   if (device.is_discrete()) {
     r.gpu_memory = true;
     r.path = costs.path;

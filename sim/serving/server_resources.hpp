@@ -9,6 +9,7 @@
 namespace moelab {
 
 class TimingModel;
+struct DeviceProfile;
 struct ExpertCosts;
 
 /// The way of a compressed tensor's planes to where experts compute.
@@ -62,5 +63,10 @@ struct ServerResources {
 ServerResources add_server_resources(engine::Engine& engine, std::string_view prefix,
                                      const TimingModel& timing, const ExpertCosts& costs,
                                      bool experts_on_ssd);
+
+/// The device's cpu.slowdown_while_reading on what shares `cpu`, while reads use `ssd`; nothing where the
+/// profile does not say it or either is kNoCapacity.
+void slow_cpu_while_reading(engine::Engine& engine, const DeviceProfile& device, engine::CapacityId cpu,
+                            engine::CapacityId ssd);
 
 }  // namespace moelab

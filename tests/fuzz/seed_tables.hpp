@@ -134,6 +134,7 @@ cpu:
   bandwidth: {value: 1 GB/s, source: b}
   dense_launch: {value: 0 s, source: b}
   sharing: {value: [1, 1.5], source: b}
+  slowdown_while_reading: {value: 1.5, source: b}
 ssd:
   read: {latency: 0 s, rate: 1 GB/s, spread: [0.8, 1, 2], source: b}
   slowdown_while_decompressing: {value: 1, source: b}

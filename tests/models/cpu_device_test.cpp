@@ -30,6 +30,7 @@ cpu:
   bandwidth: {value: 20 GB/s, source: bench}
   dense_launch: {value: 5 us, source: bench}
   sharing: {value: [1, 1.1, 1.5], source: bench}
+  slowdown_while_reading: {value: 1.07, spread: [1, 1.07, 1.2], source: bench}
 ssd:
   read: {latency: 50 us, rate: 2 GB/s, spread: [0.8, 1, 1.9], source: bench}
   slowdown_while_decompressing: {value: 1, source: bench}
@@ -58,6 +59,8 @@ TEST_CASE("cpu device: every field is read") {
   CHECK(d.cpu.bandwidth->value == BytesPerSecond(20e9));
   CHECK(d.cpu.dense_launch->value == Seconds(5e-6));
   CHECK(d.cpu.sharing->value == std::vector<double>{1, 1.1, 1.5});
+  CHECK(d.cpu.slowdown_while_reading.value().value == 1.07);
+  CHECK(d.cpu.slowdown_while_reading->spread == Spread{1, 1.07, 1.2});
   CHECK(d.ssd.read.spread == Spread{0.8, 1, 1.9});
   CHECK(std::get<Sourced<BytesPerSecond>>(d.codecs.at("lz4hc").decompress).spread ==
         Spread{3.5e9, 3.6e9, 3.7e9});
@@ -95,6 +98,11 @@ TEST_CASE("cpu device: what is wrong is said") {
       {"[1, 1.1, 1.5]", "[1.1, 1.5]", "cpu.sharing begins with 1.1; expected 1"},
       {"[1, 1.1, 1.5]", "[1, 0.9]", "'0.9' for cpu.sharing"},
       {"[1, 1.1, 1.5]", "[]", "cpu.sharing lists no factor"},
+      {"{value: 1.07", "{value: 0.9", "cpu.slowdown_while_reading"},
+      {"{value: 1.07", "{value: 101", "cpu.slowdown_while_reading"},
+      {"slowdown_while_reading", "slowdown_while_readin", "did you mean 'slowdown_while_reading'"},
+      {"  sharing: {value: [1, 1.1, 1.5], source: bench}\n", "",
+       "cpu.slowdown_while_reading is given without cpu.sharing; expected both, or neither"},
       {"[[1000000, 100 us]", "[[1 MB, 100 us]", "'1 MB' for elements"},
       {"[[1, 1 ms]", "[[1.5, 1 ms]", "'1.5' for tokens"},
       {"matrices: 3, seconds", "matrices: 4, seconds", "matrices"},

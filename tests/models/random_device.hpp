@@ -164,6 +164,7 @@ class RandomDevice {
       c.experts.push_back(
           {dice_.from(1, 9999), 10 * dice_.from(1, 999) + n, dice_.from(2, 3), sourced(curve_of_whole())});
     if (dice_.coin()) c.sharing = sourced(factors(true));
+    if (c.sharing && dice_.coin()) c.slowdown_while_reading = sourced(factors(false).front());
   }
   /// One that YAML has a hard time with, now and then.
   std::string text() {

@@ -310,6 +310,7 @@ inline Scenario random_mixed_cluster(std::uint64_t seed) {
   for (std::size_t i = 0; i < servers; ++i) {
     DeviceProfile device = machine_of(kMachineKinds[random.below(kMachineKinds.size())]);
     if (coin(random)) device.cpu.sharing = {{1, 1.25, 1.5, 2.5}, ""};
+    if (device.cpu.sharing && i > 0) device.cpu.slowdown_while_reading = {1.75, ""};
     if (coin(random)) device.cpu.dispatch.value = Seconds(1e-6);
     set_machine(s, i, device);
   }

@@ -157,6 +157,7 @@ TEST_CASE("machines: a cluster of one server that serves alone is that machine, 
     Random random(seed);
     DeviceProfile device = machine_of(kMachineKinds[seed % kMachineKinds.size()]);
     if (coin(random)) device.cpu.sharing = {{1, 1.25, 1.5, 2.5}, ""};
+    if (device.cpu.sharing && seed % 3 > 0) device.cpu.slowdown_while_reading = {1.75, ""};
     if (coin(random)) device.cpu.dispatch.value = Seconds(1e-6);
     ModelShape shape;
     shape.moe_layers = static_cast<int>(from(random, 1, 3));
@@ -247,6 +248,7 @@ TEST_CASE("machines: a placed server that places nothing is that machine, with i
     Random random(seed);
     DeviceProfile device = machine_of(kMachineKinds[seed % kMachineKinds.size()]);
     if (coin(random)) device.cpu.sharing = {{1, 1.25, 1.5, 2.5}, ""};
+    if (device.cpu.sharing && seed % 3 > 0) device.cpu.slowdown_while_reading = {1.75, ""};
     if (coin(random)) device.cpu.dispatch.value = Seconds(1e-6);
     ModelShape shape;
     shape.moe_layers = static_cast<int>(from(random, 1, 3));

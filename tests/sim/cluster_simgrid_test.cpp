@@ -1,6 +1,8 @@
 // SimGrid against `fast` on clusters: the same where every flow has one link that limits it.
 #include <catch2/catch.hpp>
+#include <sstream>
 
+#include "sim/cluster/cluster_resources.hpp"
 #include "sim/results/result_transfer.hpp"
 #include "sim/serving/dense_times.hpp"
 #include "sim/simgrid_module.hpp"
@@ -96,6 +98,60 @@ TEST_CASE(
     REQUIRE(run_simgrid(s).metrics.end_to_end_s.size() == 1);
     CHECK(run_simgrid(s).metrics.end_to_end_s.front() == Approx(expected).epsilon(1e-9));
     CHECK(run_cluster(s).metrics.end_to_end_s.front() == Approx(alone).epsilon(1e-9));
+  }
+}
+
+namespace {
+
+/// Ends of what a server's CPU computes for `work` seconds and of an expert's read from its SSD, both from
+/// time 0.
+std::pair<double, double> computed_and_read(engine::Engine& engine, const Scenario& s, double work) {
+  const ClusterResources resources(engine, s.cluster->profile);
+  const ServerNode& node = resources.servers.front();
+  LabelledGraph out;
+  const engine::OpIndex kernel = out.graph.add(out.graph.lane(resources.gpus.front().compute), work);
+  out.labels.push_back({OpKind::dense});
+  node.share_kernel(out.graph, kernel, work, 0);
+  const StoreLoad load{expert_bytes(s.model), true, {.kind = OpKind::migrate}, {.kind = OpKind::migrate}};
+  const engine::OpIndex read = add_store_load(out, load, node, resources.gpus.front(), engine::kNoOp);
+  const auto play = [&]() -> engine::Process {
+    engine.submit(out.graph, engine::kDemand);
+    co_await engine.finished(out.graph);
+  };
+  engine::Process process = play();
+  engine.spawn(process);
+  engine.run();
+  return {out.graph.end(kernel), out.graph.end(read)};
+}
+
+}  // namespace
+
+// The CPU is a factor f slower until the read ends, at R: of its work W it has done R / f by then, and the
+// rest takes as long as alone.
+TEST_CASE("simgrid: a server's CPU computes slower while an expert is read from its SSD, as under fast") {
+  constexpr double kFactor = 1.75, kSeconds = 0.01;
+  DeviceProfile device = machine_of(MachineKind::cpu_alone);
+  device.cpu.sharing = {{1, 1.25}, ""};
+  device.cpu.slowdown_while_reading = {kFactor, ""};
+  for (const bool controller : {false, true}) {
+    if (controller) device.memory.controller = {BytesPerSecond(1e12), ""};  // nothing notices it
+    Scenario s = cluster_scenario(small_model({}), {1}, "uniform");
+    set_machine(s, 0, device);
+    const double read = TimingModel(device).ssd_read(expert_bytes(s.model)).value();
+    REQUIRE(read < kSeconds);
+    const double expected = read + kSeconds - read / kFactor;
+    const auto fast = computed_and_read(*engine::make_fast_engine(), s, kSeconds);
+    CHECK(fast.first == Approx(expected).epsilon(1e-12));
+    CHECK(fast.second == Approx(read).epsilon(1e-12));
+    const std::string text = engine::run_in_simgrid_child([&] {
+      const auto ends = computed_and_read(*engine::make_simgrid_engine(), s, kSeconds);
+      return std::to_string(ends.first * 1e6) + " " + std::to_string(ends.second * 1e6);
+    });
+    std::istringstream in(text);
+    double computed_us = 0, read_us = 0;
+    in >> computed_us >> read_us;
+    CHECK(computed_us == Approx(1e6 * expected).epsilon(1e-6));
+    CHECK(read_us == Approx(1e6 * read).epsilon(1e-6));
   }
 }
 

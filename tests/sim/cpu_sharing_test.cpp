@@ -123,6 +123,91 @@ TEST_CASE("cpu sharing: threads, recovery and kernels on one CPU take the closed
 
 namespace {
 
+/// When an operation is in flight that others see.
+struct Stretch {
+  double from, to;
+  bool within(double time) const { return from <= time && time < to; }
+};
+
+/// What a run did that shares the CPU or reads the SSD.
+struct Shared {
+  std::vector<Stretch> cpu, reads;
+  std::vector<DoneOp> timed;  // decompression, and joins where the CPU does them
+
+  Shared(const Recorder& record, const TimingModel& timing, double dispatch) {
+    for (const DoneGraph& graph : record.graphs)
+      for (const DoneOp& op : graph.ops) {
+        const OpKind kind = op.label.kind;
+        const bool kernel = kind == OpKind::execute || kind == OpKind::dense ||
+                            kind == OpKind::shared_expert || kind == OpKind::predict;
+        const bool on_cpu = kind == OpKind::decompress || op.label.tier == Tier::page_cache ||
+                            (kind == OpKind::recover && timing.recovers_on_cpu()) ||
+                            (kernel && timing.computes_on_cpu());
+        if (op.label.tier == Tier::ssd) reads.push_back({op.start, op.end});
+        if (on_cpu) cpu.push_back({op.start + dispatch, op.end});
+        if (on_cpu && (kind == OpKind::decompress || kind == OpKind::recover)) timed.push_back(op);
+      }
+  }
+  static std::size_t count(const std::vector<Stretch>& all, double time) {
+    return static_cast<std::size_t>(
+        std::count_if(all.begin(), all.end(), [=](const Stretch& s) { return s.within(time); }));
+  }
+  /// Seconds that the CPU's work of that time takes alone.
+  double alone(Stretch span, const std::vector<double>& sharing, double while_reading) const {
+    std::vector<double> changes = {span.from, span.to};
+    for (const auto* const all : {&cpu, &reads})
+      for (const Stretch& s : *all)
+        for (const double time : {s.from, s.to})
+          if (time > span.from && time < span.to) changes.push_back(time);
+    std::sort(changes.begin(), changes.end());
+    double seconds = 0;
+    for (std::size_t i = 1; i < changes.size(); ++i) {
+      const double middle = (changes[i - 1] + changes[i]) / 2;
+      if (changes[i] <= changes[i - 1]) continue;
+      const double factor = count(reads, middle) > 0 ? while_reading : 1;
+      seconds += (changes[i] - changes[i - 1]) / (factor * sharing_factor(sharing, count(cpu, middle)));
+    }
+    return seconds;
+  }
+  static double sharing_factor(const std::vector<double>& sharing, std::size_t users) {
+    if (users <= sharing.size()) return sharing[users - 1];
+    return sharing.back() * static_cast<double>(users) / static_cast<double>(sharing.size());
+  }
+};
+
+}  // namespace
+
+TEST_CASE("cpu sharing: while the SSD is read each operation of the CPU gets on slower by that factor") {
+  constexpr double kFactor = 1.75;
+  std::size_t timed = 0, beside_reads = 0;
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(600u, 120u); ++seed) {
+    INFO("seed " << seed);
+    SmallRun run = random_run(seed);
+    DeviceProfile& d = run.scenario.device;
+    SystemConfig& system = run.scenario.systems.front();
+    if (!d.cpu.sharing || !system.compressed) continue;
+    system.worker_reads = false;  // of a thread that reads, decompression begins without a hand-over
+    d.cpu.slowdown_while_reading = {kFactor, ""};
+    Recorder record;
+    run.run(&record);
+    const double dispatch = d.cpu.dispatch.value.value();
+    const LayerInstance of_one = run.costs().timing;
+    const Shared shared(record, TimingModel(d), dispatch);
+    for (const DoneOp& op : shared.timed) {
+      const Stretch span{op.start + dispatch, op.end};
+      const double expected = op.label.kind == OpKind::decompress ? of_one.decompress_s : of_one.recover_s;
+      REQUIRE(shared.alone(span, d.cpu.sharing->value, kFactor) == Approx(expected).epsilon(1e-6));
+      ++timed;
+      // Without the factor the same span would have been of more work.
+      beside_reads += shared.alone(span, d.cpu.sharing->value, 1) > expected * (1 + 1e-6);
+    }
+  }
+  CHECK(timed > 1000);
+  CHECK(beside_reads > timed / 20);
+}
+
+namespace {
+
 /// Everything takes `factor` times as long, so that SimGrid, which merges what is closer than a nanosecond,
 /// sees small systems as they are.
 void slow_down(DeviceProfile& d, double factor) {
@@ -169,6 +254,7 @@ TEST_CASE("cpu sharing: fast and simgrid agree on random systems, and so does ru
     SmallRun run = random_run(seed);
     DeviceProfile& d = run.scenario.device;
     if (!d.cpu.sharing) continue;
+    if (seed % 2 == 1) d.cpu.slowdown_while_reading = {1.75, ""};
     ++shared;
     Recorder record;  // an observer sees every layer run; without one, known layers are skipped
     CHECK(results_json({run.run()}) == results_json({run.run(&record)}));

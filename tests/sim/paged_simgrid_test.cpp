@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sim/results/result_transfer.hpp"
+#include "sim/serving/expert_load.hpp"
 #include "sim/serving/paged_resources.hpp"
 #include "sim/simgrid_module.hpp"
 #include "tests/sim/paged_cases.hpp"
@@ -44,6 +45,45 @@ TEST_CASE("simgrid: paged serving agrees with fast where nothing is shared") {
     for (std::size_t i = 0; i < kCauses; ++i)
       CHECK(simgrid.stall_s[i] == Approx(fast.stall_s[i]).epsilon(1e-6).margin(1e-9));
   }
+}
+
+// The CPU that plays the GPU is a factor f slower until the read ends, at R: of what takes W alone it has
+// done R / f by then. The copy that follows costs it nothing here, and ends before it.
+TEST_CASE("simgrid: a played GPU computes slower while the SSD is read, as under fast") {
+  constexpr double kFactor = 1.75, kSeconds = 0.02;
+  DeviceProfile device = small_discrete_device();
+  device.gpu->stand_in = true;
+  device.cpu.sharing = {{1, 1}, ""};
+  device.cpu.slowdown_while_reading = {kFactor, ""};
+  const TimingModel timing(device);
+  const Bytes bytes(1e6);
+  const double read = timing.ssd_read(bytes).value();
+  REQUIRE(read + timing.load(bytes).value() < kSeconds);
+  const SmallRun run = paged_run(small_model({}), {"resident"});
+  const PagedPlan plan = plan_paged(run.scenario, run.system(), served_requests(run.scenario, run.trace));
+  const auto computed = [&](engine::Engine& engine) {
+    const PagedResources resources = add_paged_resources(engine, timing, plan);
+    const PagedGpu& gpu = resources.gpus.front();
+    LabelledGraph out;
+    const engine::OpIndex kernel = out.graph.add(out.graph.lane(gpu.compute), kSeconds);
+    out.labels.push_back({OpKind::dense});
+    out.graph.share(kernel, gpu.cpu, kSeconds);
+    add_expert_load(out, {.bytes = bytes, .from_ssd = true, .tensor = kWholeExpert}, resources, 0, timing, 1,
+                    engine::kNoOp);
+    const auto play = [&]() -> engine::Process {
+      engine.submit(out.graph, engine::kDemand);
+      co_await engine.finished(out.graph);
+    };
+    engine::Process process = play();
+    engine.spawn(process);
+    engine.run();
+    return out.graph.end(kernel);
+  };
+  const double expected = read + kSeconds - read / kFactor;
+  CHECK(computed(*engine::make_fast_engine()) == Approx(expected).epsilon(1e-12));
+  const std::string text = engine::run_in_simgrid_child(
+      [&] { return std::to_string(computed(*engine::make_simgrid_engine()) * 1e6); });
+  CHECK(std::stod(text) == Approx(1e6 * expected).epsilon(1e-6));
 }
 
 TEST_CASE("simgrid: windows with what stands beside them agree with fast where nothing is shared") {
