@@ -138,6 +138,7 @@ void add_cpu(const Measurements& measured, FigureLedger& ledger, DeviceProfile& 
   for (const ExpertShape& shape : measured.context.experts) add_expert(measured, shape, ledger, cpu);
   add_dense(measured, ledger, cpu);
   add_sharing(measured, ledger, cpu);
+  if (cpu.sharing) add_slowdown_while_reading(measured, ledger, cpu);
 }
 
 }  // namespace moelab

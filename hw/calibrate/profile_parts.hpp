@@ -27,6 +27,8 @@ BenchPoints points_for_curve(const Measurements& measured, const std::string& pa
 
 void add_memory(const Measurements& measured, FigureLedger& ledger, DeviceProfile& profile);
 void add_storage(const Measurements& measured, FigureLedger& ledger, DeviceProfile& profile);
+/// Nothing where it was not measured.
+void add_slowdown_while_reading(const Measurements& measured, FigureLedger& ledger, CpuProfile& cpu);
 void add_codecs(const Measurements& measured, FigureLedger& ledger, DeviceProfile& profile);
 void add_cpu(const Measurements& measured, FigureLedger& ledger, DeviceProfile& profile);
 /// Only where the GPU's cases were measured; the profile then computes and recovers there.

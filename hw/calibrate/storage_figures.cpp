@@ -65,29 +65,22 @@ Sourced<std::vector<double>> readers(const Measurements& measured, FigureLedger&
   return ledger.enter(path, factors, shown_factors(factors), account);
 }
 
-Sourced<double> slowdown(const Measurements& measured, FigureLedger& ledger) {
-  const std::string path = "ssd.slowdown_while_decompressing";
-  // A core stays for who reads, where there is more than one.
-  const std::uint64_t most =
-      std::max(1U, measured.context.machine.cores) - (measured.context.machine.cores > 1);
-  const BenchPoints alone =
-      measured.of("interference", {{"timed", "read"}, {"beside", "nothing"}, {"mode", "io_uring"}});
-  PairedRatios ratios;
-  std::size_t points = 0;
-  for (const BenchResult* beside :
-       measured.of("interference", {{"timed", "read"}, {"beside", "decompress"}, {"mode", "io_uring"}})) {
-    if (alone.empty() || beside->parameters.number("threads") > most) continue;
-    ratios.add(*beside, *alone.front());
-    ++points;
-  }
-  if (ratios.empty())
-    return ledger.enter_unmeasured(path, 1.0, "1", Source::Kind::assumed,
-                                   "none; " + measured.why_not("interference"));
+constexpr const char* kInterference = "interference";
+
+/// Threads that work while another one reads: a core stays for that one, where there is more than one.
+std::uint64_t most_beside_reads(const Measurements& measured) {
+  const std::uint64_t cores = std::max(1U, measured.context.machine.cores);
+  return std::max<std::uint64_t>(1, cores - 1);
+}
+
+/// The median of times beside something over times alone; no less than 1, since nothing is done faster beside
+/// others.
+Sourced<double> enter_slowdown(const std::string& path, const std::string& what, std::size_t points,
+                               const PairedRatios& ratios, FigureLedger& ledger) {
   const SampleStatistics found = ratios.statistics();
-  Account account = account_of("interference, reads beside decompression over reads alone", points, found);
-  if (found.median < 1) {
-    account.how = shown_factors({found.median}) + ", taken as 1: reads are no faster beside others";
-  }
+  Account account = account_of(what, points, found);
+  if (found.median < 1)
+    account.how = shown_factors({found.median}) + ", taken as 1: it is no faster beside others";
   const auto within = [](double factor) { return std::clamp(factor, kLeastSlowdown, kMostSlowdown); };
   const Spread spread{within(found.p10), within(found.median), within(found.p90)};
   const double value = spread.p50;
@@ -95,6 +88,25 @@ Sourced<double> slowdown(const Measurements& measured, FigureLedger& ledger) {
   Sourced<double> slowdown = ledger.enter(path, value, shown_factors({value}), account);
   slowdown.spread = spread;  // the account's, times the value, may round to less than the least
   return slowdown;
+}
+
+Sourced<double> slowdown_while_decompressing(const Measurements& measured, FigureLedger& ledger) {
+  const std::string path = "ssd.slowdown_while_decompressing";
+  const BenchPoints alone =
+      measured.of(kInterference, {{"timed", "read"}, {"beside", "nothing"}, {"mode", "io_uring"}});
+  PairedRatios ratios;
+  std::size_t points = 0;
+  for (const BenchResult* beside :
+       measured.of(kInterference, {{"timed", "read"}, {"beside", "decompress"}, {"mode", "io_uring"}})) {
+    if (alone.empty() || beside->parameters.number("threads") > most_beside_reads(measured)) continue;
+    ratios.add(*beside, *alone.front());
+    ++points;
+  }
+  if (ratios.empty())
+    return ledger.enter_unmeasured(path, 1.0, "1", Source::Kind::assumed,
+                                   "none; " + measured.why_not(kInterference));
+  return enter_slowdown(path, "interference, reads beside decompression over reads alone", points, ratios,
+                        ledger);
 }
 
 }  // namespace
@@ -108,9 +120,29 @@ void add_storage(const Measurements& measured, FigureLedger& ledger, DeviceProfi
                        CurveAmount::bytes, Beyond::no_faster_rate);
   };
   profile.ssd.read = curve("ssd.read", mode);
-  profile.ssd.slowdown_while_decompressing = slowdown(measured, ledger);
+  profile.ssd.slowdown_while_decompressing = slowdown_while_decompressing(measured, ledger);
   profile.ssd.readers = readers(measured, ledger);
   profile.page_cache.read = curve("page_cache.read", "cached");
+}
+
+void add_slowdown_while_reading(const Measurements& measured, FigureLedger& ledger, CpuProfile& cpu) {
+  PairedRatios ratios;
+  std::size_t points = 0;
+  for (const BenchResult* beside : measured.of(kInterference, {{"beside", "read"}, {"mode", "io_uring"}})) {
+    const BenchParameters& point = beside->parameters;
+    if (point.number("threads") > most_beside_reads(measured)) continue;
+    const BenchPoints alone = measured.of(kInterference, {{"timed", point.text("timed")},
+                                                          {"beside", "nothing"},
+                                                          {"codec", point.text("codec")},
+                                                          {"threads", point.number("threads")}});
+    if (alone.empty()) continue;
+    ratios.add(*beside, *alone.front());
+    ++points;
+  }
+  if (ratios.empty()) return;  // a profile does without: reads are then taken to cost the CPU nothing
+  cpu.slowdown_while_reading = enter_slowdown(
+      "cpu.slowdown_while_reading", "interference, decompression and an expert beside reads over each alone",
+      points, ratios, ledger);
 }
 
 void add_codecs(const Measurements& measured, FigureLedger& ledger, DeviceProfile& profile) {

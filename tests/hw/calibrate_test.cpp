@@ -53,6 +53,7 @@ void check_equations(const SyntheticMachine& machine, const DeviceProfile& profi
   // Quotients of two noisy times.
   const auto quotient = [&](double value) { return Approx(value).epsilon(2 * part / (1 - part) + 1e-9); };
   CHECK(profile.ssd.slowdown_while_decompressing.value == quotient(machine.slowdown));
+  CHECK(profile.cpu.slowdown_while_reading.value().value == quotient(machine.slowed_by_reads));
   REQUIRE(profile.ssd.readers.value.size() == 4);
   for (std::size_t n = 1; n <= 4; ++n)
     CHECK(profile.ssd.readers.value[n - 1] == quotient(static_cast<double>(n)));
@@ -188,13 +189,16 @@ TEST_CASE("no noise makes a profile that cannot be read") {
     SyntheticMachine machine;
     machine.seed = i;
     machine.slowdown = 0.8 + random.uniform();
+    machine.slowed_by_reads = 0.9 + 0.2 * random.uniform();
     machine.noise = 0.9 * random.uniform();
     machine.gpu = i % 2 == 1;
     const DeviceProfile made = profile_from(machine.results(), synthetic_context()).profile;
     REQUIRE_NOTHROW(read_back(made));
-    const Sourced<double>& slowdown = made.ssd.slowdown_while_decompressing;
-    REQUIRE(slowdown.spread.value().p10 >= 1);
-    REQUIRE(slowdown.spread.value().p50 == slowdown.value);
+    for (const Sourced<double>& slowdown :
+         {made.ssd.slowdown_while_decompressing, made.cpu.slowdown_while_reading.value()}) {
+      REQUIRE(slowdown.spread.value().p10 >= 1);
+      REQUIRE(slowdown.spread.value().p50 == slowdown.value);
+    }
   }
 }
 
@@ -302,7 +306,10 @@ TEST_CASE("a calibrated profile that a scenario would refuse is not written") {
 TEST_CASE("a slowdown below 1 is none") {
   SyntheticMachine machine;
   machine.slowdown = 0.8;
+  machine.slowed_by_reads = 0.9;
   const CalibratedProfile made = profile_from(machine.results(), synthetic_context());
+  CHECK(made.profile.cpu.slowdown_while_reading.value().value == 1);
+  CHECK_THAT(source_text(made, "cpu_slowdown_while_reading"), Contains("0.9, taken as 1"));
   CHECK(made.profile.ssd.slowdown_while_decompressing.value == 1);
   CHECK_THAT(source_text(made, "ssd_slowdown_while_decompressing"), Contains("0.8, taken as 1"));
 }
@@ -331,6 +338,7 @@ TEST_CASE("where io_uring is refused, reads are the direct ones and what is miss
   CHECK(made.profile.sources.at("ssd_readers").kind == Source::Kind::assumed);
   CHECK_THAT(source_text(made, "ssd_readers"), Contains("the kernel refuses"));
   CHECK(made.profile.sources.at("ssd_slowdown_while_decompressing").kind == Source::Kind::assumed);
+  CHECK_FALSE(made.profile.cpu.slowdown_while_reading);
   results = without(std::move(results), "read", {{"mode", "direct"}}, BenchStatus::skipped);
   made = profile_from(results, synthetic_context());
   CHECK(made.profile.ssd.read.value(65536) == Approx(2 * (machine.read_latency + 65536 / machine.read_rate)));
@@ -356,6 +364,7 @@ TEST_CASE("what every profile needs and was not measured is an error with the re
                    synthetic_context())
           .profile;
   CHECK_FALSE(alone.cpu.sharing);
+  CHECK_FALSE(alone.cpu.slowdown_while_reading);  // a profile has it beside sharing only
   CHECK_NOTHROW(device_to_yaml(alone));
 }
 

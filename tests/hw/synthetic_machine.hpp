@@ -15,6 +15,7 @@ namespace moelab::test {
 struct SyntheticMachine {
   double read_latency = 60e-6, read_rate = 2e9;  // of one read; several share the rate
   double slowdown = 1.25;                        // of reads beside decompression
+  double slowed_by_reads = 1.125;                // the CPU's work beside reads
   double cached_latency = 2e-6, cached_rate = 9e9;
   double decode_fixed = 3e-6, decode_rate = 4e9;
   double join_fixed = 1e-6, join_rate = 5e9;  // elements
@@ -87,16 +88,28 @@ inline void SyntheticMachine::add_storage() {
   }
   const double alone = read_latency + 1048576 / read_rate;
   const auto beside = [&](const char* timed, const char* other, const char* mode, std::uint64_t threads,
-                          double seconds) {
+                          double seconds, const char* codec = "-") {
     add("interference",
-        {{"timed", timed}, {"beside", other}, {"mode", mode}, {"threads", threads}, {"bytes", 1048576U}},
+        {{"timed", timed},
+         {"beside", other},
+         {"codec", codec},
+         {"mode", mode},
+         {"threads", threads},
+         {"bytes", 1048576U}},
         seconds);
   };
   beside("read", "nothing", "direct", 0, 3 * alone);
   beside("read", "nothing", "io_uring", 0, alone);
   beside("read", "decompress", "io_uring", 1, slowdown * alone);
   beside("read", "decompress", "io_uring", 2, 9 * alone);  // no core is left for who reads
-  beside("decompress", "read", "io_uring", 1, 5e-3);
+  for (const auto& [codec, seconds] : {std::pair{"fixed3", 4e-3}, std::pair{"lz4hc-9", 7e-3}}) {
+    beside("decompress", "nothing", "-", 1, seconds, codec);
+    beside("decompress", "read", "io_uring", 1, slowed_by_reads * seconds, codec);
+    beside("decompress", "nothing", "-", 2, seconds, codec);
+    beside("decompress", "read", "io_uring", 2, 9 * seconds, codec);  // no core is left for who reads
+  }
+  beside("expert", "nothing", "-", 1, 2e-3);
+  beside("expert", "read", "io_uring", 1, slowed_by_reads * 2e-3);
 }
 
 inline void SyntheticMachine::add_cpu() {
