@@ -166,6 +166,7 @@ class Validator {
     if (cpu_) {
       found_.cpu_ratios = cpu_->ratios();
       found_.hand_over_ratios = cpu_->hand_over_ratios();
+      found_.reading_ratios = cpu_->reading_ratios();
     }
     return std::move(found_);
   }
@@ -328,6 +329,15 @@ class Validator {
         }
   }
 
+  /// The profile with the storage that is read from, and what its reads cost the CPU: paced, nothing.
+  void read_from(ValidationStorage& storage, std::uint32_t threads, bool verify, DeviceProfile& device) {
+    device.ssd = storage.profile(scenario_.device.ssd, threads + 1);
+    if (options_.pace)
+      device.cpu.slowdown_while_reading.reset();
+    else if (cpu_ && !verify && device.cpu.sharing)
+      device.cpu.slowdown_while_reading = {cpu_->slowdown_while(storage.reads()), ""};
+  }
+
   void run_system_at(ValidationPoint& point, Packed& packed, const DeviceProfile& device, Scenario& scenario,
                      const SystemConfig& system, bool verify) {
     say(point.codec + ", " + to_string(point.budget) + ", " + std::to_string(point.threads) + " threads, " +
@@ -336,8 +346,7 @@ class Validator {
     const std::string codec = found_.discrete ? decoded : packed.codec;
     const std::string in_profile = found_.discrete ? decoded : profile_name(codec);
     scenario.device = cpu_ && !verify ? cpu_->now(device, codec, in_profile, options_.dense) : device;
-    if (!found_.discrete)
-      scenario.device.ssd = packed.storage.profile(scenario_.device.ssd, point.threads + 1);
+    if (!found_.discrete) read_from(packed.storage, point.threads, verify, scenario.device);
     RunHow how{.verify = verify, .dense = options_.dense};
     std::optional<Timeline> measured, predicted;
     // The first places of the grid are the systems' at its first point.

@@ -118,6 +118,7 @@ struct Validation {
   std::vector<std::string> timeline;    // events: of each system on hardware, and simulated
   std::map<std::string, std::vector<double>> cpu_ratios;  // seconds over the profile's, see ValidationCpu
   std::vector<double> hand_over_ratios;                   // the same of hand-overs, which no prediction takes
+  std::vector<double> reading_ratios;  // seconds of the CPU's work beside reads of the disk over alone
 
   std::map<OperationKey, OperationTimes> operations() const;  // of all points
 

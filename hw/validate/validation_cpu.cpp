@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <functional>
+#include <span>
 #include <thread>
 
 #include "hw/bench/bench_team.hpp"
@@ -149,6 +150,22 @@ double ValidationCpu::changed_since() {
     if (least < kSteady) break;
   }
   return least;
+}
+
+double ValidationCpu::slowdown_while(const BenchWork& read) {
+  std::vector<BenchWork> works = {[&] { expert_->run(); }};
+  if (decompression_ != nullptr) works.emplace_back([&] { decompression_->run(); });
+  const auto seconds = [&](std::size_t work, bool beside) {
+    return team_seconds(std::span(works).subspan(work, 1), std::span(&read, beside ? 1 : 0), kTurns);
+  };
+  for (int i = 0; i < kBursts; ++i)
+    for (std::size_t work = 0; work < works.size(); ++work) {
+      const bool first = i % 2 == 0;  // what comes second may find the caches warmer, or the disk busier
+      std::array<double, 2> taken{};  // alone, beside reads
+      for (const bool beside : {first, !first}) taken[beside ? 1 : 0] = seconds(work, beside);
+      reading_ratios_.push_back(taken[1] / taken[0]);
+    }
+  return std::max(1.0, statistics_of(reading_ratios_).median);
 }
 
 DeviceProfile ValidationCpu::now(const DeviceProfile& device, const std::string& codec,

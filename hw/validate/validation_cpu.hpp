@@ -52,10 +52,17 @@ class ValidationCpu {
   /// this moment, 1 or above; of bursts that say that the CPU has changed, the one that says so least.
   double changed_since();
 
+  /// What reads cost the CPU: an expert, and the decompression of the latest now(), each timed while a thread
+  /// does `read` over and over and alone, in turns. Returns the median of all such ratios found so far, 1 or
+  /// above: one probe's few say less than the disk changes from one run to the next.
+  double slowdown_while(const BenchWork& read);
+
   /// All ratios found, by what was timed: "decompress fixed3".
   const std::map<std::string, std::vector<double>>& ratios() const { return ratios_; }
   /// Those of hand-overs, timed in the same bursts; in no prediction.
   const std::vector<double>& hand_over_ratios() const { return hand_over_ratios_; }
+  /// Those of slowdown_while().
+  const std::vector<double>& reading_ratios() const { return reading_ratios_; }
 
  private:
   enum Work : std::size_t { decompression, join, experts, dense_kernel, copy, kWorks };
@@ -76,7 +83,7 @@ class ValidationCpu {
   bool dense_timed_ = false;
   Burst latest_{};
   std::map<std::string, std::vector<double>> ratios_;
-  std::vector<double> hand_over_ratios_;
+  std::vector<double> hand_over_ratios_, reading_ratios_;
 };
 
 }  // namespace moelab

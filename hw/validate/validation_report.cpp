@@ -194,6 +194,7 @@ std::string cpu_table(const Validation& v) {
   };
   for (const auto& [what, ratios] : v.cpu_ratios) add(what, ratios);
   if (!v.hand_over_ratios.empty()) add("hand-over (in no prediction)", v.hand_over_ratios);
+  if (!v.reading_ratios.empty()) add("decompression, experts beside reads, over alone", v.reading_ratios);
   return align_columns(rows, 1);
 }
 
@@ -407,6 +408,7 @@ std::string validation_json(const Validation& v) {
                     {"disk", disk},
                     {"cpu_ratios", v.cpu_ratios},
                     {"hand_over_ratios", v.hand_over_ratios},
+                    {"reading_ratios", v.reading_ratios},
                     {"points", points}};
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -69,6 +69,17 @@ SsdProfile ValidationStorage::profile(const SsdProfile& of_device, std::uint32_t
   return ssd;
 }
 
+std::function<void()> ValidationStorage::reads() {
+  const auto elements = store_.chunks().weights().kinds.front().elements();
+  const std::shared_ptr<Reader> reader = open(false);
+  const std::uint64_t bytes = std::min(aligned_chunk_bytes(elements), reader->size());
+  const std::uint64_t places = (reader->size() - bytes) / kChunkAlignment + 1;
+  return [this, reader, bytes, places] {
+    reader->submit({next_place(places) * kChunkAlignment, buffer_.bytes().first(bytes)});
+    reader->wait();
+  };
+}
+
 /// Reads as the executor's: the chunks of one tensor after the other, from an expert that was not read
 /// before, into memory of large pages that is there. Pages and whole tensors, in turn with these, at places
 /// spread over the file.
@@ -99,9 +110,8 @@ void ValidationStorage::time_reads() {
     latest_[size].seconds.push_back(taken.count());
     measured_[size].seconds.push_back(taken.count());
   };
-  const auto spread = [&](std::uint64_t places) { return ++reads_ * 0x9e3779b97f4a7c15 % places; };
   for (int turn = 0; turn < kReadsOfASize; ++turn) {
-    const TensorPlace tensor = place_of(store.weights(), spread(store.weights().tensors()));
+    const TensorPlace tensor = place_of(store.weights(), next_place(store.weights().tensors()));
     for (std::size_t i = 0; i < latest_.size(); ++i) {
       if (latest_[i].bytes == aligned_chunk_bytes(e_chunk)) {
         for (std::uint32_t k = 0; k < shards; ++k) {
@@ -114,7 +124,7 @@ void ValidationStorage::time_reads() {
         time_read(i, chunk.offset, aligned_chunk_bytes(chunk.record.stored_bytes));
       } else {
         const std::uint64_t places = (reader->size() - latest_[i].bytes) / kChunkAlignment + 1;
-        time_read(i, spread(places) * kChunkAlignment, latest_[i].bytes);
+        time_read(i, next_place(places) * kChunkAlignment, latest_[i].bytes);
       }
     }
   }

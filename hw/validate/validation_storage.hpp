@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -36,6 +37,10 @@ class ValidationStorage {
   /// rest is `of_device`'s. On the disk this reads for some milliseconds.
   SsdProfile profile(const SsdProfile& of_device, std::uint32_t reading_threads);
 
+  /// Reads an SM-chunk's bytes somewhere, each time elsewhere; of the disk, after profile(). The storage
+  /// outlives it.
+  std::function<void()> reads();
+
   /// All that the disk was measured at; empty when paced.
   const std::vector<ReadTimes>& measured() const { return measured_; }
   /// How readers really read, and why where that is not what was asked for.
@@ -45,6 +50,7 @@ class ValidationStorage {
   std::unique_ptr<Reader> open_paced(const std::filesystem::path& file,
                                      std::shared_ptr<const AlignedMemory>& memory);
   void time_reads();
+  std::uint64_t next_place(std::uint64_t places) { return ++reads_ * 0x9e3779b97f4a7c15 % places; }
 
   ValidationStore& store_;
   std::optional<Pace> pace_;

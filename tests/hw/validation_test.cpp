@@ -353,6 +353,37 @@ TEST_CASE("validation: the paced profile is the pace's equation") {
   CHECK(ssd.readers.value == std::vector<double>{1, 1, 1});
 }
 
+TEST_CASE(
+    "validation: what reads cost the CPU is timed before each timed run on the disk, else it is nothing") {
+  const test::ScratchFolder folder;
+  Scenario scenario = small_scenario();
+  scenario.device.cpu.sharing = {{1, 1}, ""};
+  ValidationOptions options = small_options(folder / "stores");
+  options.verify = false;
+  options.repeats = 2;
+  options.threads = {1};
+  options.codecs = {"fixed3"};
+  // Paced and as calibrated, predictions rest on equations alone.
+  const Validation without = validate(scenario, options);
+  scenario.device.cpu.slowdown_while_reading = {100, ""};
+  const Validation paced = validate(scenario, options);
+  REQUIRE(paced.points.size() == without.points.size());
+  for (std::size_t i = 0; i < paced.points.size(); ++i)
+    CHECK(paced.points[i].predicted_tpot == without.points[i].predicted_tpot);
+  CHECK(paced.reading_ratios.empty());
+  options.cpu_now = true;
+  options.pace.reset();
+  const Validation disk = validate(scenario, options);
+  const std::size_t runs = options.repeats * disk.points.size();
+  constexpr std::size_t kRatiosOfRun = 2 * 3;  // of decompression and of an expert, a burst each
+  CHECK(disk.reading_ratios.size() == kRatiosOfRun * runs);
+  for (const double ratio : disk.reading_ratios) CHECK(ratio > 0);
+  CHECK_THAT(validation_table(disk), Contains("beside reads, over alone"));
+  CHECK(nlohmann::json::parse(validation_json(disk))["reading_ratios"].size() == kRatiosOfRun * runs);
+  options.cpu_now = false;  // as calibrated
+  CHECK(validate(scenario, options).reading_ratios.empty());
+}
+
 TEST_CASE("validation: runs that did not do the same are said to, in table and JSON") {
   ValidationPoint same;
   same.codec = "fixed3";
