@@ -69,6 +69,7 @@ system.instances.link.source data sheet of the network interface
 system.migration.load_from nearest
 device.cpu.experts[].seconds {source: bench, points: [[1, 0.4 ms], [8, 0.9 ms]]}
 device.cpu.recover {source: bench, points: [[1e6, 0.2 ms]]}
+device.cpu.slowdown_while_reading {value: 1.06, source: bench}
 device.gpu.link.pageable {latency: 20 us, rate: 9 GB/s, source: bench}
 device.gpu.node.all_reduce[].seconds {latency: 20 us, rate: 20 GB/s, source: bench}
 device.gpu.stand_in true

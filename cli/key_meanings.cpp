@@ -250,7 +250,7 @@ device.cpu.peak arithmetic of what else the CPU computes
 device.cpu.bandwidth what the CPU streams from the host's memory
 device.cpu.dense_launch one kernel where the CPU computes dense parts
 device.cpu.sharing factor on each of n operations that the CPU does at once, from 1 on
-device.cpu.slowdown_while_reading factor on these while the SSD is being read
+device.cpu.slowdown_while_reading factor on what cpu.sharing is of while the SSD is being read
 device.ssd the SSD that weights lie on
 device.ssd.read one cold read, by its bytes
 device.ssd.slowdown_while_decompressing factor on reads while decompression runs

@@ -101,6 +101,7 @@ constexpr KeyProbe kProbes[] = {
     {"zipmoe-orin", "overrides.device.memory.controller", "{value: 1 GB/s, source: rule}"},
     {"zipmoe-orin", "overrides.device.cpu.recover.source", "rule"},
     {"zipmoe-orin", "overrides.device.cpu.sharing.source", "rule"},
+    {"zipmoe-orin", "overrides.device.cpu.slowdown_while_reading.source", "rule"},
     {"zipmoe-orin", "overrides.device.codecs.lz4hc.decompress",
      "{latency: 1 us, rate: 1 GB/s, source: rule}"},
     {"zipmoe-orin", "systems",

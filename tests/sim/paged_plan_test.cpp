@@ -101,13 +101,13 @@ TEST_CASE("paged: Qwen3-Next on four GPUs, block by block") {
   CHECK(std::abs(compressed - 512 * 350.0 / 376) <= 1);
 }
 
-/// gpt-oss-20b on one H100, requests of so many tokens in the end.
+/// gpt-oss-20b on one H100, requests of so many tokens in the end; the last one has no keys and values yet.
 MemoryPlan gpt_oss_plan(const std::string& system, std::uint32_t tokens) {
-  Scenario s = load_scenario("chat-and-code", {{"model", "gpt-oss-20b"}, {"systems", "[" + system + "]"}});
-  s.workload.classes.clear();
-  s.workload.requests = 1;
-  s.workload.prompt_tokens = tokens - 9;
-  s.workload.output_tokens = 10;  // the last one has no keys and values yet
+  const Scenario s = scenario_of_document(
+      "windows",
+      "{name: windows, model: gpt-oss-20b, machine: {gpu: h100}, runtime: vllm-v1, seed: 1, systems: [" +
+          system + "], workload: {batch: 256, requests: 1, prompt_tokens: " + std::to_string(tokens - 9) +
+          ", output_tokens: 10}}");
   return plan_of(s, system);
 }
 
