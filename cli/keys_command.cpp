@@ -46,16 +46,23 @@ std::string last_name(std::string path) {
   return path.substr(path.rfind('.') + 1);
 }
 
+/// As a key of a scenario is asked for: what all of them begin with makes no two alike.
+std::string without_scenario(const std::string& path) {
+  constexpr std::string_view kPrefix = "scenario.";
+  return path.starts_with(kPrefix) ? path.substr(kPrefix.size()) : path;
+}
+
 /// The keys that are called so, wherever they stand; else those whose name is nearest, or the nearest path.
 std::string nearest_keys(const std::string& path, const std::vector<KeyRow>& table) {
   constexpr std::size_t kMost = 4;
-  std::vector<std::string> known, names;
+  std::vector<std::string> known, names, as_asked;
   for (const KeyRow& row : table) {
     known.push_back(row.path);
     names.push_back(last_name(row.path));
+    as_asked.push_back(without_scenario(row.path));
   }
   const std::string name = path.find('.') == std::string::npos ? closest_name(path, names) : "";
-  if (name.empty()) return suggestion(explained_path(path), known);
+  if (name.empty()) return suggestion(without_scenario(explained_path(path)), as_asked);
   std::set<std::string> called_so;
   for (std::size_t i = 0; i < known.size(); ++i)
     if (names[i] == name) called_so.insert(known[i]);

@@ -152,7 +152,7 @@ void add_what_is_run(CLI::App& command, LoadArguments& options) {
       ->take_all();
   command
       .add_option("--requests", options.settings.requests,
-                  "Requests of a run; without it the scenario's, and 1000 where it draws fewer")
+                  "Requests of a run; without it the scenario's, and 2000 where it draws fewer")
       ->check(CLI::Range(std::uint64_t{2}, std::uint64_t{1'000'000}));
   command
       .add_option("--seeds", options.settings.seeds,
@@ -188,11 +188,15 @@ void add_load(CLI::App& program) {
   command->add_flag("--find", options->find,
                     "Find the highest rate at which a system keeps up and meets --slo, by bisection, for "
                     "each seed; without --rates the table has rates around it");
-  command->add_option("--slo", options->level,
-                      "Service level: conditions between commas, of ttft, tpot, itl, e2e, normalised (e2e "
-                      "over output tokens) or queueing, each mean or a percentile: \"ttft p95 < 500 ms, tpot "
-                      "p99 < 50 ms\". Of a class of requests (workload.classes) where it begins with the "
-                      "class's name: \"chat ttft p95 < 500 ms\"");
+  command
+      ->add_option("--slo", options->level,
+                   "Service level: conditions between commas, of ttft, tpot, itl, e2e, normalised (e2e "
+                   "over output tokens) or queueing, each mean or a percentile: \"ttft p95 < 500 ms, tpot "
+                   "p99 < 50 ms\". Of a class of requests (workload.classes) where it begins with the "
+                   "class's name: \"chat ttft p95 < 500 ms\"")
+      ->check([](const std::string& text) {
+        return std::string(text.empty() ? "is empty; expected limits, such as 'ttft p95 < 500 ms'" : "");
+      });
   command
       ->add_option("--share", options->share,
                    "Percent of requests that must be within all limits of --slo at once, in place of its "

@@ -179,7 +179,7 @@ void add_goal_options(CLI::App& command, TuneGoalArguments& options) {
   command
       .add_option(
           "--requests", options.goal.requests,
-          "Requests of a run; without it the scenario's, and 1000 where it draws fewer and the key is "
+          "Requests of a run; without it the scenario's, and 2000 where it draws fewer and the key is "
           "workload.arrivals_per_s, as 'moelab load'")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
   command.add_option("--jobs", options.goal.jobs, "Processes at a time; without it as many as processors")

@@ -186,13 +186,13 @@ Bytes kv_bytes_per_token(const Architecture& a);
 /// KV cache of one token of the *encoder*: what the cross-attention of all decoder layers keeps of it. 0
 /// where there is no encoder.
 Bytes cross_kv_bytes_per_token(const Architecture& a);
-/// Of the decoder's layers whose window is shorter than `tokens` tokens: what they would keep of every token,
+/// Of the decoder's layers with a window of at most `longest` tokens: what they would keep of every token,
 /// and what a request has there instead where blocks of `block_tokens` tokens are freed once the window has
 /// left them: those of the window, and one that it is half in.
 struct WindowedKv {
   Bytes per_token, per_request;
 };
-WindowedKv windowed_kv(const Architecture& a, double tokens, std::uint32_t block_tokens);
+WindowedKv windowed_kv(const Architecture& a, int longest, std::uint32_t block_tokens);
 /// What a request keeps however long it is: the states of linear attention and Mamba-2, and the last inputs
 /// of their convolutions, 2 bytes a value.
 Bytes state_bytes_per_request(const Architecture& a);

@@ -254,14 +254,13 @@ Bytes cross_kv_bytes_per_token(const Architecture& a) {
   return Bytes(values * a.stored.kv);
 }
 
-WindowedKv windowed_kv(const Architecture& a, double tokens, std::uint32_t block_tokens) {
+WindowedKv windowed_kv(const Architecture& a, int longest, std::uint32_t block_tokens) {
   double of_token = 0, of_request = 0;
   for (const Layer& layer : a.layers) {
     const Attention& attention = layer.attention;
-    const double kept = static_cast<double>(attention.window) + block_tokens;
-    if (layer.stack != Stack::decoder || attention.window == 0 || kept >= tokens) continue;
+    if (layer.stack != Stack::decoder || attention.window == 0 || attention.window > longest) continue;
     of_token += kv_values_per_token(attention);
-    of_request += kv_values_per_token(attention) * kept;
+    of_request += kv_values_per_token(attention) * (attention.window + 1.0 * block_tokens);
   }
   return {Bytes(of_token * a.stored.kv), Bytes(of_request * a.stored.kv)};
 }

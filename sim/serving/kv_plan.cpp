@@ -19,19 +19,12 @@ std::uint64_t whole_blocks(Bytes space, Bytes block) {
 
 namespace {
 
-/// Tokens that a request has in the end, in the mean.
-double mean_tokens(const std::vector<ServedRequest>& requests) {
-  double tokens = 0;
-  for (const ServedRequest& q : requests) tokens += static_cast<double>(final_tokens(batch_request(q)));
-  return requests.empty() ? 0 : tokens / static_cast<double>(requests.size());
-}
-
 /// Of the model and of the one that drafts; nothing where no layer is without a window: its blocks are the
 /// pool's then.
-WindowedKv windowed_kv(const Scenario& s, double tokens, std::uint32_t block_tokens) {
-  WindowedKv all = windowed_kv(s.model, tokens, block_tokens);
+WindowedKv windowed_kv(const Scenario& s, std::uint32_t block_tokens) {
+  WindowedKv all = windowed_kv(s.model, kLongestWindow, block_tokens);
   if (s.speculation.any() && s.speculation.model) {
-    const WindowedKv draft = windowed_kv(*s.speculation.model, tokens, block_tokens);
+    const WindowedKv draft = windowed_kv(*s.speculation.model, kLongestWindow, block_tokens);
     all.per_token += draft.per_token;
     all.per_request += draft.per_request;
   }
@@ -40,12 +33,11 @@ WindowedKv windowed_kv(const Scenario& s, double tokens, std::uint32_t block_tok
 
 }  // namespace
 
-void plan_kv_block(const Scenario& s, const SystemConfig& system, const std::vector<ServedRequest>& requests,
-                   MemoryPlan& m) {
+void plan_kv_block(const Scenario& s, const SystemConfig& system, MemoryPlan& m) {
   const double share =
       system.batching ? find_batching_policy(system.batching->policy.name)->windowed_share : 1;
   WindowedKv windowed;
-  if (share < 1) windowed = windowed_kv(s, mean_tokens(requests), system.kv.block_tokens);
+  if (share < 1) windowed = windowed_kv(s, system.kv.block_tokens);
   m.kv_block = system.kv.block_tokens * (kv_bytes_per_token(s) - (1 - share) * windowed.per_token);
   if (m.kv_block == Bytes(0))
     throw InputError(s.name, "model '" + s.model.name + "' has no KV cache, so there is none to page");

@@ -18,13 +18,17 @@ struct SystemConfig;
 std::uint64_t whole_blocks(Bytes space, Bytes block);
 
 /// Sets what a block takes, and how many a request takes for its states and for windows of sliding attention;
-/// adds to the activations what a step's prompts take in layers with such a window until it has run. A layer
-/// whose window is as long as the mean of `requests` in the end, or longer, is as one without. Throws
-/// InputError for a model that has no KV cache.
-void plan_kv_block(const Scenario& scenario, const SystemConfig& system,
-                   const std::vector<ServedRequest>& requests, MemoryPlan& memory);
+/// adds to the activations what a step's prompts take in layers with such a window until it has run. Layers
+/// with a window of more than kLongestWindow tokens are as those without. Throws InputError for a model that
+/// has no KV cache.
+void plan_kv_block(const Scenario& scenario, const SystemConfig& system, MemoryPlan& memory);
 
-/// The KV cache that is planned.
+/// Tokens: a request holds a whole window from its beginning, which of a short one is little. Of a longer one
+/// (Llama 4's 8192) most requests would hold more than they have, and its layers are counted whole instead,
+/// as for a request that is no longer than the window.
+inline constexpr int kLongestWindow = 1024;
+
+/// The KV cache that is planned; of the scenario's model, whether what is kept beside blocks allows sharing.
 KvShape kv_shape(const Scenario& scenario, const SystemConfig& system, const MemoryPlan& memory);
 
 /// Blocks of swap space. None where CPU and GPU have one memory: what gives way is computed again there.

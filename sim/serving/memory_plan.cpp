@@ -119,9 +119,8 @@ namespace {
 /// The KV cache of requests that come and go, in blocks; the longest one has room at least.
 void plan_kv_blocks(const Scenario& s, const SystemConfig& system, const ExpertCosts& costs,
                     const RoutingTrace& trace, MemoryPlan& m) {
-  const std::vector<ServedRequest> requests = served_requests(s, trace);
-  plan_kv_block(s, system, requests, m);
-  const Bytes wanted = planned_kv_bytes(s, system, m, requests, &costs);
+  plan_kv_block(s, system, m);
+  const Bytes wanted = planned_kv_bytes(s, system, m, served_requests(s, trace), &costs);
   m.kv_blocks = whole_blocks(std::max(wanted, m.kv_block), m.kv_block);
   m.kv_cache = static_cast<double>(m.kv_blocks) * m.kv_block;
   m.swap_blocks = swap_blocks(s, system, m);

@@ -210,7 +210,7 @@ PagedPlan plan_paged(const Scenario& s, const SystemConfig& system,
   m.draft = draft_bytes(s.speculation);
   m.activations = step_activation_bytes(s, system.batching->max_tokens);
   m.activations += gathered_activation_bytes(s, system);
-  plan_kv_block(s, system, requests, m);
+  plan_kv_block(s, system, m);
   const Bytes all_streamed(window_layers(paging) * shape.experts * shape.expert_bytes);
   m.pinned = Bytes(1.0 * paging.pinned * shape.layers * shape.expert_bytes);
   const Bytes fixed = m.non_expert + m.draft + m.activations + m.pinned;

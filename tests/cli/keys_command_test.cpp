@@ -225,6 +225,8 @@ TEST_CASE("a key is found by the paths that files and --set have for it", "[plai
   check_refusal(keys({"arrivals"}), "no key 'arrivals' (did you mean 'scenario.workload.arrivals'");
   check_refusal(keys({"arivals"}), "no key 'arivals' (did you mean 'scenario.workload.arrivals'");
   check_refusal(keys({"bandwidth"}), " or '");
+  // What all keys of a scenario begin with makes none like another.
+  CHECK_FALSE(contains(keys({"xqzv"}).err, "did you mean"));
   // All that are wrong at once.
   const ProgramResult two = keys({"system.cahce", "budget", "arivals"});
   check_refusal(two, "no key 'system.cahce'");

@@ -351,6 +351,7 @@ TEST_CASE("load: bad input") {
   check_refusal(load({"--find", "--slo", "tpt p95 < 1 s"}), "did you mean 'tpot'?");
   check_refusal(load({"--find", "--slo", "tpot p95 < 1"}), "expected a time with a unit");
   check_refusal(load({"--find", "--share", "99"}), "expected --slo with it");
+  check_refusal(load({"--rates", "1", "--slo", ""}), "--slo: is empty; expected limits");
   check_refusal(load({"--rates", "1", "--system", "smoe-bas"}), "did you mean 'smoe-base'?");
   check_refusal(load({"--rates", "1", "--plot", "/dev/null/no/a.svg"}), "/dev/null is no folder");
   check_refusal(run_program(MOELAB_PROGRAM,

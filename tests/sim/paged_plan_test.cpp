@@ -101,34 +101,55 @@ TEST_CASE("paged: Qwen3-Next on four GPUs, block by block") {
   CHECK(std::abs(compressed - 512 * 350.0 / 376) <= 1);
 }
 
-/// gpt-oss-20b on one H100, requests of so many tokens in the end; the last one has no keys and values yet.
-MemoryPlan gpt_oss_plan(const std::string& system, std::uint32_t tokens) {
+MemoryPlan served_plan(const std::string& system, const std::string& of_model, std::uint32_t prompt_tokens) {
   const Scenario s = scenario_of_document(
-      "windows",
-      "{name: windows, model: gpt-oss-20b, machine: {gpu: h100}, runtime: vllm-v1, seed: 1, systems: [" +
-          system + "], workload: {batch: 256, requests: 1, prompt_tokens: " + std::to_string(tokens - 9) +
-          ", output_tokens: 10}}");
+      "windows", "{name: windows, runtime: vllm-v1, seed: 1, systems: [" + system + "], " + of_model +
+                     ", workload: {batch: 256, requests: 1, prompt_tokens: " + std::to_string(prompt_tokens) +
+                     ", output_tokens: 10}}");
   return plan_of(s, system);
 }
 
-TEST_CASE("paged: layers with a window keep what each batching policy says") {
+TEST_CASE("paged: layers with a short window keep what each batching policy says") {
+  const std::string model = "model: gpt-oss-20b, machine: {gpu: h100}";
   // 12 of 24 layers see 128 tokens; of a layer 8 heads of 64 keys and values in 2 bytes.
   const double layer = 2 * 8 * 64 * 2;
-  const MemoryPlan vllm = gpt_oss_plan("vllm-v1", 1000);
-  CHECK(vllm.kv_block.value() == 16 * 12 * layer);
-  CHECK(vllm.state_blocks == (128 + 16) / 16);
-  check_sum(vllm);
-  // Blocks of 1 token, and of the 12 layers' a pool of 0.8 tokens for each of the others'.
-  const MemoryPlan sglang = gpt_oss_plan("sglang", 1000);
-  CHECK(sglang.kv_block.value() == Approx((12 + 0.8 * 12) * layer).epsilon(1e-12));
-  CHECK(sglang.state_blocks == 0);
-  // Requests of 144 tokens have them all in the window and the block that is half in it.
-  const MemoryPlan brief = gpt_oss_plan("vllm-v1", 144);
-  CHECK(brief.kv_block.value() == 16 * 24 * layer);
-  CHECK(brief.state_blocks == 0);
-  // A step's prompts are in the 12 layers whole until it has run.
-  CHECK((vllm.activations - brief.activations).value() == Approx(2048 * 12 * layer).epsilon(1e-12));
-  CHECK(gpt_oss_plan("vllm-v1", 145).state_blocks == 9);
+  for (const std::uint32_t tokens : {20u, 1000u, 100000u}) {  // whatever is asked
+    const MemoryPlan vllm = served_plan("vllm-v1", model, tokens);
+    CHECK(vllm.kv_block.value() == 16 * 12 * layer);
+    CHECK(vllm.state_blocks == (128 + 16) / 16);
+    check_sum(vllm);
+    // Blocks of 1 token, and of the 12 layers' a pool of 0.8 tokens for each of the others'.
+    const MemoryPlan sglang = served_plan("sglang", model, tokens);
+    CHECK(sglang.kv_block.value() == Approx((12 + 0.8 * 12) * layer).epsilon(1e-12));
+    CHECK(sglang.state_blocks == 0);
+  }
+  // vLLM before its V1 engine: all tokens of all layers. A step's prompts take nothing besides.
+  const MemoryPlan whole = served_plan("vllm", model, 1000);
+  CHECK(whole.kv_block.value() == 16 * 24 * layer);
+  CHECK(whole.state_blocks == 0);
+  const MemoryPlan vllm = served_plan("vllm-v1", model, 1000);
+  const auto of_rows = [&](const std::string& max_tokens) {
+    return (served_plan("vllm-v1",
+                        model + ", overrides: {system: {batching: {max_tokens: " + max_tokens + "}}}", 9)
+                .activations -
+            vllm.activations)
+        .value();
+  };
+  // Rows, as above: hidden states, of 4 experts gate, up and output; and 12 layers' keys and values.
+  CHECK(of_rows("3048") == Approx(1000 * (2.0 * (2 * 2880 + 4 * 3 * 2880) + 12 * layer)).epsilon(1e-9));
+  // Two GPUs have 4 heads each.
+  const MemoryPlan halves =
+      served_plan("vllm-v1", "model: gpt-oss-20b, machine: {gpu: h100, gpus: 2}, tensor_parallel: 2", 1000);
+  CHECK(halves.kv_block.value() == 16 * 12 * layer / 2);
+  CHECK(halves.state_blocks == 9);
+}
+
+TEST_CASE("paged: layers with a long window are counted whole") {
+  // 36 of 48 layers see 8192 tokens; 8 heads of 128, of which each GPU has 2.
+  const MemoryPlan m =
+      served_plan("vllm-v1", "model: llama-4-scout, machine: {gpu: h100, gpus: 4}, tensor_parallel: 4", 9000);
+  CHECK(m.kv_block.value() == 16 * 48 * 2.0 * 2 * 128 * 2);
+  CHECK(m.state_blocks == 0);
 }
 
 TEST_CASE("paged: what is missing is exactly what is missing") {
