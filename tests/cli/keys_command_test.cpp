@@ -224,7 +224,7 @@ TEST_CASE("a key is found by the paths that files and --set have for it", "[plai
   // A name alone: the keys that are called so, or nearly so.
   check_refusal(keys({"arrivals"}), "no key 'arrivals' (did you mean 'scenario.workload.arrivals'");
   check_refusal(keys({"arivals"}), "no key 'arivals' (did you mean 'scenario.workload.arrivals'");
-  check_refusal(keys({"bandwidth"}), " or '");
+  check_refusal(keys({"bandwidth"}), "'device.cpu.bandwidth', ");
   // What all keys of a scenario begin with makes none like another.
   CHECK_FALSE(contains(keys({"xqzv"}).err, "did you mean"));
   // All that are wrong at once.

@@ -40,7 +40,7 @@ class NaiveGpus {
         windows_(gpus_) {
     BatchingShape shape;
     shape.kv = {run.system().kv.block_tokens, plan_.memory.kv_blocks, plan_.memory.swap_blocks,
-                plan_.memory.state_blocks};
+                plan_.memory.state_blocks, state_bytes_per_request(model_) == Bytes(0)};
     shape.max_requests = s_.workload.batch;
     shape.max_tokens = run.system().batching->max_tokens;
     shape.drafts = s_.speculation.tokens;
