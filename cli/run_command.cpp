@@ -256,6 +256,9 @@ Asked read_asked(RunArguments& options) {
   check_no_sweep(options.scenario, "'moelab sweep'");
   Asked asked{load_scenario(options.scenario, settings, options.only), {}};
   check_listed(asked.scenario, options.only, "--system");
+  std::vector<std::string> systems;
+  for (const SystemConfig& system : asked.scenario.systems) systems.push_back(system.name);
+  check_benchmark_path("--requests", options.requests, systems);
   check_outputs(paths_of(options), scenario_inputs(asked.scenario));
   check_seeds(asked.scenario, options.seeds, "--seeds");
   if (options.executor.empty()) options.executor = asked.scenario.cluster ? "simgrid" : "fast";
@@ -336,7 +339,8 @@ void add_run(CLI::App& program) {
            "traffic and residency level, of systems with 'weights: paged'");
   command->add_option("--requests", options->requests,
                       "Write a line for each system and request to this file, .jsonl or .csv: when it came, "
-                      "began, had its first token and its last, its lengths, how often it was preempted");
+                      "began, had its first token and its last, its lengths, how often it was preempted; "
+                      "of one system, in .json, what the serving benchmarks of vLLM and SGLang write");
   command
       ->add_option(
           "--seeds", options->seeds,

@@ -6,6 +6,7 @@
 
 #include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "sim/results/benchmark_file.hpp"
 
 namespace moelab {
 
@@ -139,13 +140,25 @@ std::string requests_csv(const std::vector<RunResult>& results) {
 }
 
 std::string requests_text(const std::string& path, const std::vector<RunResult>& results) {
+  if (ends_in(path, ".json")) return benchmark_json(results.at(0));
   return ends_in(path, ".csv") ? requests_csv(results) : requests_jsonl(results);
 }
 
 void check_requests_path(const std::string& option, const std::string& path) {
-  if (!path.empty() && !ends_in(path, ".jsonl") && !ends_in(path, ".csv"))
+  if (!path.empty() && !ends_in(path, ".jsonl") && !ends_in(path, ".csv") && !ends_in(path, ".json"))
     throw InputError(option + " " + path,
-                     "expected a file that ends in .jsonl (a JSON object a request) or .csv");
+                     "expected a file that ends in .jsonl (a JSON object a request), .csv, or .json (as a "
+                     "serving benchmark writes it)");
+}
+
+void check_benchmark_path(const std::string& option, const std::string& path,
+                          const std::vector<std::string>& systems) {
+  if (!ends_in(path, ".json") || systems.size() == 1) return;
+  std::string names;
+  for (const std::string& name : systems) names += (names.empty() ? "" : ", ") + name;
+  throw InputError(
+      option + " " + path,
+      "is of one server, as a serving benchmark writes it; expected --system with one of " + names);
 }
 
 }  // namespace moelab

@@ -23,9 +23,13 @@ std::string requests_csv(const std::vector<RunResult>& results);
 /// spreadsheet would take for a formula (a text, no number, that begins with = + - @, a tab or a return).
 std::string csv_cell(const std::string& text);
 
-/// By the ending of `path`, which check_requests_path() has seen: requests_jsonl() or requests_csv().
+/// By the ending of `path`, which check_requests_path() has seen: requests_jsonl(), requests_csv() or
+/// benchmark_json() of the one result.
 std::string requests_text(const std::string& path, const std::vector<RunResult>& results);
-/// Throws InputError about `option` for a path that ends in neither; "" is none.
+/// Throws InputError about `option` for a path that ends in none of the three; "" is none.
 void check_requests_path(const std::string& option, const std::string& path);
+/// The same for a benchmark's file where more than one of `systems` would run.
+void check_benchmark_path(const std::string& option, const std::string& path,
+                          const std::vector<std::string>& systems);
 
 }  // namespace moelab

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <fstream>
 #include <map>
 #include <sstream>
 
@@ -12,7 +13,9 @@
 #include "sim/results/result_json.hpp"
 #include "sim/results/result_transfer.hpp"
 #include "tests/random_runs.hpp"
+#include "tests/scratch_folder.hpp"
 #include "tests/sim/paged_cases.hpp"
+#include "traces/import/request_import.hpp"
 
 namespace moelab::request_latencies_test {
 
@@ -143,6 +146,94 @@ TEST_CASE("latencies: percentiles of the JSON are those of the per-request file,
   }
   CHECK(requests > moelab::test::random_runs(1000u));
   CHECK(preempted > moelab::test::random_runs(30u));
+}
+
+void check_benchmark_statistics(const json& all, const std::string& name,
+                                const std::vector<double>& seconds) {
+  double sum = 0, squares = 0;
+  for (const double v : seconds) sum += v;
+  const auto n = static_cast<double>(seconds.size());
+  for (const double v : seconds) squares += v * v;
+  const double variance = std::max(0.0, squares / n - sum / n * (sum / n));
+  const auto check = [&](const std::string& what, double expected, double margin) {
+    const json& found = all[what + "_" + name + "_ms"];
+    if (seconds.empty())
+      CHECK(found.is_null());
+    else
+      CHECK(found.get<double>() == Approx(1e3 * expected).epsilon(1e-9).margin(margin));
+  };
+  check("mean", sum / n, 1e-12);
+  check("median", seconds.empty() ? 0 : naive_percentile(seconds, 0.5), 1e-12);
+  check("p99", seconds.empty() ? 0 : naive_percentile(seconds, 0.99), 1e-12);
+  check("std", std::sqrt(variance), 1e-4 * sum);  // by the mean of squares, which cancels
+}
+
+TEST_CASE("latencies: a serving benchmark's file has what the lines have, and is read as one") {
+  const test::ScratchFolder folder;
+  std::size_t requests = 0;
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(200u, 60u); ++seed) {
+    const SmallRun run = random_paged_run(seed, seed % 2 == 0);
+    if (!can_run(run)) continue;
+    INFO("seed " << seed);
+    const RunResult r = run.run();
+    const std::string text = requests_text("a.json", {r});
+    const json all = json::parse(text);
+    std::vector<json> lines = lines_of(requests_text("a.jsonl", {r}));
+    const FromFile f = read_back(lines);
+    check_benchmark_statistics(all, "ttft", f.ttft);
+    check_benchmark_statistics(all, "tpot", f.tpot);
+    check_benchmark_statistics(all, "itl", r.metrics.token_gaps_s);
+    check_benchmark_statistics(all, "e2el", f.whole);
+    check_benchmark_statistics(all, "e2e_latency", f.whole);
+    CHECK(all["completed"] == lines.size());
+    CHECK(all["failed"] == 0);
+    CHECK(all["num_prompts"] == lines.size());
+    CHECK(all["total_input_tokens"].get<double>() == f.input);
+    std::stable_sort(lines.begin(), lines.end(), [](const json& a, const json& b) {
+      return a["arrival_s"].get<double>() < b["arrival_s"].get<double>();
+    });
+    double end = 0;
+    for (const json& q : lines) end = std::max(end, q["end_s"].get<double>());
+    const double begin = lines.front()["arrival_s"];
+    CHECK(all["duration"].get<double>() == Approx(end - begin));
+    CHECK(all["request_throughput"].get<double>() ==
+          Approx(static_cast<double>(lines.size()) / (end - begin)));
+
+    std::ofstream(folder / "bench.json") << text;
+    RequestImport how;
+    how.kind = RequestLogKind::benchmark;
+    const ImportedRequests log = import_requests(folder / "bench.json", how, {});
+    REQUIRE(log.requests.size() == lines.size());
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      CHECK(log.requests[i].arrival_s == Approx(lines[i]["arrival_s"].get<double>() - begin).margin(1e-9));
+      CHECK(log.requests[i].prompt_tokens == lines[i]["prompt_tokens"]);
+      CHECK(log.requests[i].output_tokens == lines[i]["output_tokens"]);
+    }
+    requests += lines.size();
+  }
+  CHECK(requests > moelab::test::random_runs(500u));
+}
+
+TEST_CASE("latencies: a benchmark's file leaves out what was not answered, and is of one system") {
+  SmallRun run = random_paged_run(1, false);
+  for (std::uint64_t seed = 2; !can_run(run); ++seed) run = random_paged_run(seed, false);
+  RunResult r = run.run();
+  const std::size_t all = r.metrics.requests.size();
+  r.metrics.requests.front().end_s = -1;  // as one whose server left
+  const json told = json::parse(requests_text("a.json", {r}));
+  CHECK(told["num_prompts"] == all);
+  CHECK(told["completed"] == all - 1);
+  CHECK(told["failed"] == 1);
+  CHECK(told["input_lens"].size() == all - 1);
+  for (RequestTimes& q : r.metrics.requests) q.end_s = -1;
+  const json none = json::parse(requests_text("a.json", {r}));
+  CHECK(none["completed"] == 0);
+  CHECK(none["mean_ttft_ms"].is_null());
+  CHECK(none["request_throughput"].is_null());
+  check_benchmark_path("--requests", "a.json", {"one"});
+  check_benchmark_path("--requests", "a.csv", {"one", "two"});
+  CHECK_THROWS_WITH(check_benchmark_path("--requests", "a.json", {"one", "two"}),
+                    Catch::Contains("--system with one of one, two"));
 }
 
 TEST_CASE("latencies: the same where static batches are served in turn") {
