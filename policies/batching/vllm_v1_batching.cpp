@@ -47,9 +47,9 @@
 // - After resize() to fewer blocks the last admitted are preempted first. vLLM's cache has one size.
 // - A cache that is resized forgets what was free, and requests of a model with states (shares_beginnings)
 //   find nothing.
-// - Of layers with a short window a request holds the window's blocks from its admission on, and of those that
-//   find a beginning each has its own; vLLM takes them as tokens come, frees what the window has left, which
-//   then cannot be found by others, and lets requests share them.
+// - Of layers with a short window a request holds the window's blocks from its admission on, and each of
+//   those that find a beginning has its own; vLLM takes them as tokens come, frees what the window has left,
+//   which then cannot be found by others, and lets requests share them.
 // - async: a step that is formed while drafts are verified knows how many were accepted. vLLM counts all of
 //   them as accepted until it hears otherwise, so that it holds blocks for some tokens more.
 // - No more is drafted than a request can use up to its last token; vLLM drafts as many as ever.
