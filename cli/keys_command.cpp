@@ -129,7 +129,7 @@ std::vector<KeyRow> rows_of(const std::vector<std::string>& paths, const std::ve
   std::set<std::pair<std::string, std::string>> taken;
   for (const std::string& path : paths.empty() ? std::vector<std::string>{""} : paths) {
     std::vector<KeyRow> found = rows_at(path, table);
-    if (found.empty()) problems.push_back({.what = "no key '" + path + "'" + nearest_keys(path, table)});
+    if (found.empty()) problems.push_back({"", 0, 0, "no key '" + path + "'" + nearest_keys(path, table)});
     for (KeyRow& row : found)
       if (taken.emplace(row.path, row.policy).second) rows.push_back(std::move(row));
   }
