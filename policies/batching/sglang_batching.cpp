@@ -106,7 +106,11 @@ class SglangBatching final : public BatchingPolicy {
   }
 
  private:
-  bool finds_blocks() const { return settings_.radix && shape_.kv.shares_beginnings; }
+  /// Not of a model with states, nor where requests hold blocks beside those of their tokens: the tree has
+  /// tokens alone.
+  bool finds_blocks() const {
+    return settings_.radix && shape_.kv.shares_beginnings && shape_.kv.state_blocks == 0;
+  }
   std::uint64_t whole_blocks(std::uint64_t tokens) const {  // in tokens
     return kv_blocks(tokens, shape_.kv.block_tokens) * shape_.kv.block_tokens;
   }
