@@ -10,6 +10,7 @@
 #include "cli/load_report.hpp"
 #include "cli/terminal_line.hpp"
 #include "models/nothing_fits.hpp"
+#include "sim/sweep/request_rate.hpp"
 #include "sim/sweep/sweep_file.hpp"
 
 namespace moelab::cli {
@@ -152,7 +153,8 @@ void add_what_is_run(CLI::App& command, LoadArguments& options) {
       ->take_all();
   command
       .add_option("--requests", options.settings.requests,
-                  "Requests of a run; without it the scenario's, and 2000 where it draws fewer")
+                  "Requests of a run; without it the scenario's, and " + std::to_string(kLeastRequests) +
+                      " where it draws fewer")
       ->check(CLI::Range(std::uint64_t{2}, std::uint64_t{1'000'000}));
   command
       .add_option("--seeds", options.settings.seeds,

@@ -11,6 +11,7 @@
 #include "cli/terminal_line.hpp"
 #include "cli/tune_subject.hpp"
 #include "models/input_error.hpp"
+#include "sim/sweep/request_rate.hpp"
 #include "sim/sweep/sweep_file.hpp"
 
 namespace moelab::cli {
@@ -177,10 +178,10 @@ void add_goal_options(CLI::App& command, TuneGoalArguments& options) {
           "is said (default: 1; 3 where the key is workload.arrivals_per_s, as 'moelab load')")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1000}));
   command
-      .add_option(
-          "--requests", options.goal.requests,
-          "Requests of a run; without it the scenario's, and 2000 where it draws fewer and the key is "
-          "workload.arrivals_per_s, as 'moelab load'")
+      .add_option("--requests", options.goal.requests,
+                  "Requests of a run; without it the scenario's, and " + std::to_string(kLeastRequests) +
+                      " where it draws fewer and the key is "
+                      "workload.arrivals_per_s, as 'moelab load'")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
   command.add_option("--jobs", options.goal.jobs, "Processes at a time; without it as many as processors")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1024}));

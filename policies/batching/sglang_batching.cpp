@@ -106,11 +106,7 @@ class SglangBatching final : public BatchingPolicy {
   }
 
  private:
-  /// Not of a model with states, nor where requests hold blocks beside those of their tokens: the tree has
-  /// tokens alone.
-  bool finds_blocks() const {
-    return settings_.radix && shape_.kv.shares_beginnings && shape_.kv.state_blocks == 0;
-  }
+  bool finds_blocks() const { return settings_.radix && shape_.kv.shares_beginnings; }
   std::uint64_t whole_blocks(std::uint64_t tokens) const {  // in tokens
     return kv_blocks(tokens, shape_.kv.block_tokens) * shape_.kv.block_tokens;
   }

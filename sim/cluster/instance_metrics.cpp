@@ -17,6 +17,10 @@ std::string to_string(InstanceKind kind) {
   return "colocated";
 }
 
+std::string busiest_of_all(const std::string& name, std::size_t instances) {
+  return name + ", the busiest of " + std::to_string(instances) + " instances";
+}
+
 double InstanceResult::served_s() const {
   return std::accumulate(stall_s.begin(), stall_s.end(), 0.0);
 }
@@ -43,8 +47,7 @@ std::size_t InstancesResult::count(InstanceKind kind) const {
 
 std::string InstancesResult::busiest_words(std::size_t place) const {
   const InstanceResult& one = servers.at(place);
-  if (servers.size() > 1 && place == busiest().front())
-    return one.name + ", the busiest of " + std::to_string(servers.size()) + " instances";
+  if (servers.size() > 1 && place == busiest().front()) return busiest_of_all(one.name, servers.size());
   const std::size_t alike = count(one.kind);
   if (alike < 2 || servers.size() == alike) return one.name;
   return one.name + ", the busiest of " + std::to_string(alike) +

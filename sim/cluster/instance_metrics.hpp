@@ -15,6 +15,9 @@ namespace moelab {
 enum class InstanceKind : std::uint8_t { colocated, prefill, decode };
 std::string to_string(InstanceKind kind);
 
+/// "decode0, the busiest of 3 instances".
+std::string busiest_of_all(const std::string& name, std::size_t instances);
+
 struct InstanceResult {
   std::string name;
   InstanceKind kind = InstanceKind::colocated;

@@ -8,6 +8,7 @@
 
 #include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "sim/cluster/instance_metrics.hpp"
 #include "sim/results/other_file.hpp"
 
 namespace moelab {
@@ -133,8 +134,7 @@ std::string instance_of_stalls(const std::string& file, const Part& root) {
   if (!busiest.json().is_array() || busiest.json().empty()) busiest.fail("a list of names");
   if (!servers.json().is_array()) servers.fail("a list");
   if (servers.json().size() < 2) return "";
-  return Part(file, "instances.busiest[0]", busiest.json()[0]).text() + ", the busiest of " +
-         std::to_string(servers.json().size()) + " instances";
+  return busiest_of_all(Part(file, "instances.busiest[0]", busiest.json()[0]).text(), servers.json().size());
 }
 
 ResultFile read_result(const std::string& file, const Json& json) {

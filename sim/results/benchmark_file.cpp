@@ -1,7 +1,6 @@
 #include "sim/results/benchmark_file.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "models/json.hpp"
@@ -12,20 +11,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double deviation(const std::vector<double>& values) {
-  const double middle = mean(values);
-  double squares = 0;
-  for (const double value : values) squares += (value - middle) * (value - middle);
-  return values.empty() ? 0 : std::sqrt(squares / static_cast<double>(values.size()));
-}
-
 /// "mean_ttft_ms" and so on; null of no values.
 void add_statistics(Json& all, const std::string& name, const std::vector<double>& seconds) {
   const Summary s = summarize(seconds);
   const auto ms = [&](double value) { return seconds.empty() ? Json(nullptr) : Json(1e3 * value); };
   all["mean_" + name + "_ms"] = ms(s.mean);
   all["median_" + name + "_ms"] = ms(s.p50);
-  all["std_" + name + "_ms"] = ms(deviation(seconds));
+  all["std_" + name + "_ms"] = ms(standard_deviation(seconds));
   all["p99_" + name + "_ms"] = ms(s.p99);
 }
 

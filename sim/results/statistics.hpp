@@ -11,6 +11,8 @@ struct Summary {
 };
 
 double mean(const std::vector<double>& values);  // 0 when empty
+/// Of the values themselves, not of what they are a sample of (NumPy's std); 0 when empty.
+double standard_deviation(const std::vector<double>& values);
 /// Linear interpolation between order statistics: the value at rank q * (n - 1) of the sorted sample.
 /// `sorted` not empty.
 double quantile(const std::vector<double>& sorted, double q);

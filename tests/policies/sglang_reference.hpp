@@ -32,7 +32,7 @@ class SglangReference {
     init_ratio_ = std::min(0.7 * o_.conservativeness, 1.0);
     min_ratio_ = std::min(init_ratio_ * 0.14, 1.0);
     ratio_ = init_ratio_;
-    o_.radix = o_.radix && shape.kv.shares_beginnings && shape.kv.state_blocks == 0;
+    o_.radix = o_.radix && shape.kv.shares_beginnings;
     lpm_ = options.radix && o_.schedule_policy == 1;
     o_.mixed = o_.mixed && o_.chunked_prefill_size > 0;
   }

@@ -54,7 +54,7 @@ inline Stream random_stream(std::mt19937_64& random) {
   const std::uint32_t scale = random() % 4 == 0 ? 4 : 1;
   stream.shape.kv = {random() % 3 == 0 ? 1 : from_to(random, 1, 5), from_to(random, 1, 24 * scale), 0};
   if (random() % 4 == 0) stream.shape.kv.state_blocks = from_to(random, 1, 3);
-  stream.shape.kv.shares_beginnings = random() % 8 != 0;
+  stream.shape.kv.shares_beginnings = stream.shape.kv.state_blocks == 0;  // its windows have a pool
   stream.shape.max_requests = from_to(random, 1, 8);
   stream.shape.max_tokens = stream.shape.max_requests + from_to(random, 0, 40 * scale);
   stream.options = random_options(random);

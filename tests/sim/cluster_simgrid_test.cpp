@@ -7,6 +7,7 @@
 #include "sim/serving/dense_times.hpp"
 #include "sim/simgrid_module.hpp"
 #include "tests/random_runs.hpp"
+#include "tests/sim/alone.hpp"
 #include "tests/sim/cluster_cases.hpp"
 
 namespace moelab::cluster_simgrid_test {
@@ -114,13 +115,7 @@ std::pair<double, double> computed_and_read(engine::Engine& engine, const Scenar
   node.share_kernel(out.graph, kernel, work, 0);
   const StoreLoad load{expert_bytes(s.model), true, {.kind = OpKind::migrate}, {.kind = OpKind::migrate}};
   const engine::OpIndex read = add_store_load(out, load, node, resources.gpus.front(), engine::kNoOp);
-  const auto play = [&]() -> engine::Process {
-    engine.submit(out.graph, engine::kDemand);
-    co_await engine.finished(out.graph);
-  };
-  engine::Process process = play();
-  engine.spawn(process);
-  engine.run();
+  test::run_alone(engine, out.graph);
   return {out.graph.end(kernel), out.graph.end(read)};
 }
 

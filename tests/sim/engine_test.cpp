@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "tests/random_runs.hpp"
+#include "tests/sim/alone.hpp"
 #include "tests/sim/engine_plans.hpp"
 #include "tests/sim/engine_record_check.hpp"
 
@@ -17,18 +18,13 @@ namespace moelab::engine_test {
 
 using namespace moelab::engine;
 using namespace moelab::engine_reference;
+using test::run_alone;
 
 namespace {
 
 Process play_one(Engine& engine, Graph& graph) {
   engine.submit(graph, kDemand);
   co_await engine.finished(graph);
-}
-/// Submits the graph when run() begins and runs until nothing is left.
-void run_alone(Engine& engine, Graph& graph) {
-  Process process = play_one(engine, graph);
-  engine.spawn(process);
-  engine.run();
 }
 
 using Said = std::vector<std::pair<std::string, double>>;

@@ -7,6 +7,7 @@
 #include "sim/serving/expert_load.hpp"
 #include "sim/serving/paged_resources.hpp"
 #include "sim/simgrid_module.hpp"
+#include "tests/sim/alone.hpp"
 #include "tests/sim/paged_cases.hpp"
 #include "tests/sim/serving_checks.hpp"
 #include "tests/sim/window_cases.hpp"
@@ -70,13 +71,7 @@ TEST_CASE("simgrid: a played GPU computes slower while the SSD is read, as under
     out.graph.share(kernel, gpu.cpu, kSeconds);
     add_expert_load(out, {.bytes = bytes, .from_ssd = true, .tensor = kWholeExpert}, resources, 0, timing, 1,
                     engine::kNoOp);
-    const auto play = [&]() -> engine::Process {
-      engine.submit(out.graph, engine::kDemand);
-      co_await engine.finished(out.graph);
-    };
-    engine::Process process = play();
-    engine.spawn(process);
-    engine.run();
+    test::run_alone(engine, out.graph);
     return out.graph.end(kernel);
   };
   const double expected = read + kSeconds - read / kFactor;
