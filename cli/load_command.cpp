@@ -9,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "cli/load_report.hpp"
 #include "cli/terminal_line.hpp"
+#include "models/lower_case.hpp"
 #include "models/nothing_fits.hpp"
 #include "sim/sweep/request_rate.hpp"
 #include "sim/sweep/sweep_file.hpp"
@@ -28,7 +29,9 @@ struct LoadArguments {
   double tolerance = 0.02;
   std::string executor;  // "": fast, of a cluster simgrid
   std::string format = "table";
-  std::string out, csv, plot;
+  std::string out, csv, records, plot;
+
+  std::vector<std::string> outputs() const { return {out, csv, records, plot}; }
 };
 
 double rate_of(const std::string& text) {
@@ -68,6 +71,10 @@ void check_asked(const LoadArguments& options) {
                      "expected --rates, such as 1,2,4,8, or --find for the highest rate, or both");
   if (options.share > 0 && options.level.empty())
     throw InputError("--share", "is of the requests that meet the limits of --slo; expected --slo with it");
+  const std::string records = lower_case(options.records);
+  if (!records.empty() && !records.ends_with(".jsonl") && !records.ends_with(".csv"))
+    throw InputError("--records " + options.records,
+                     "expected a file that ends in .jsonl (a JSON object a request) or .csv");
 }
 
 /// Rates around those that were found, for the table and the picture.
@@ -86,6 +93,7 @@ void print(const LoadArguments& options, const LoadReport& report) {
   std::vector<std::pair<std::string, std::string>> files;
   if (!options.out.empty()) files.emplace_back(options.out, load_json(report));
   if (!options.csv.empty()) files.emplace_back(options.csv, load_csv(report));
+  if (!options.records.empty()) files.emplace_back(options.records, load_records(report, options.records));
   if (!options.plot.empty()) files.emplace_back(options.plot, plot::svg(load_figure(report)));
   write_outputs(files);
   if (options.format == "json") {
@@ -96,12 +104,13 @@ void print(const LoadArguments& options, const LoadReport& report) {
   if (options.format != "table") return;
   if (!options.out.empty()) std::cout << "results: " << options.out << "\n";
   if (!options.csv.empty()) std::cout << "runs: " << options.csv << "\n";
+  if (!options.records.empty()) std::cout << "requests: " << options.records << "\n";
   if (!options.plot.empty()) std::cout << "picture: " << options.plot << "\n";
 }
 
 void load(LoadArguments options) {
   check_asked(options);
-  check_outputs({options.out, options.csv, options.plot}, {options.settings.scenario});
+  check_outputs(options.outputs(), {options.settings.scenario});
   check_no_sweep(options.settings.scenario, "'moelab sweep'");
   std::vector<double> rates;
   if (!options.rates.empty()) rates = rates_of(options.rates);
@@ -111,8 +120,9 @@ void load(LoadArguments options) {
     options.settings.executor = ExecutorKind::simgrid;
   if (!options.level.empty())
     options.settings.level = parse_service_level("--slo", options.level, class_names(as_read.workload));
+  options.settings.keep_records = !options.records.empty();
   LoadRuns runs(options.settings);
-  check_outputs({options.out, options.csv, options.plot}, scenario_inputs(runs.scenario()));
+  check_outputs(options.outputs(), scenario_inputs(runs.scenario()));
 
   TerminalLine line;
   const auto progress_of = [&](const std::string& what) {
@@ -217,7 +227,15 @@ void add_load(CLI::App& program) {
       "--csv", options->csv,
       "Write a line for each system, rate and seed, and each class of requests, to this file, "
       "all in SI units");
-  add_plot(*command, options->plot, "SVG file to draw TTFT, TPOT and what was served over the rate into");
+  command
+      ->add_option(
+          "--records", options->records,
+          "Write a line for each request of each run of the curve to this file, .jsonl or .csv: its system "
+          "and rate, and what 'moelab run --requests' has of it; 'moelab report' draws the requests of a "
+          ".jsonl")
+      ->check(names_a_file);
+  add_plot(*command, options->plot,
+           "SVG file to draw TTFT, TPOT and what was served over the rate into, and throughput over p99");
   add_text_format(*command, options->format);
   add_policy_library(*command);
   add_example(*command,

@@ -147,14 +147,24 @@ struct Band {
   PointFigure low, high;
 };
 
+/// What a panel shows of each point: a figure over another one, which is usually the rate.
+struct Curve {
+  PointFigure x, y;
+  Band band = {};
+};
+
+std::optional<double> rate_of(const LoadPoint& point) {
+  return point.rate;
+}
+
 /// Points at which the figure is not that of a steady state.
-plot::Series marked(const LoadReport& r, const PointFigure& figure, LoadVerdict verdict) {
+plot::Series marked(const LoadReport& r, const Curve& curve, LoadVerdict verdict) {
   plot::Series series{.name = to_string(verdict), .mark = plot::Mark::dots};
   for (const LoadPoint& point : r.points) {
-    const std::optional<double> value = figure(point);
-    if (point.verdict != verdict || !value) continue;
-    series.x.push_back(point.rate);
-    series.y.push_back(*value);
+    const std::optional<double> x = curve.x(point), y = curve.y(point);
+    if (point.verdict != verdict || !x || !y) continue;
+    series.x.push_back(*x);
+    series.y.push_back(*y);
   }
   return series;
 }
@@ -168,26 +178,26 @@ plot::Axis rate_axis(const LoadReport& r) {
           .scale = far ? plot::ScaleKind::log : plot::ScaleKind::linear};
 }
 
-/// A line for each system over the rate, and marks where it is saturated or unsettled.
-plot::Panel curve_panel(const LoadReport& r, const std::string& title, plot::Axis y,
-                        const PointFigure& figure, const Band& band = {}) {
-  plot::Panel panel{.title = title, .x = rate_axis(r), .y = std::move(y)};
+/// A line for each system, by its rates, and marks where it is saturated or unsettled.
+plot::Panel curve_panel(const LoadReport& r, const std::string& title, plot::Axis x, plot::Axis y,
+                        const Curve& curve) {
+  plot::Panel panel{.title = title, .x = std::move(x), .y = std::move(y)};
   const auto value = [](const std::optional<double>& v) {
     return v.value_or(std::numeric_limits<double>::quiet_NaN());
   };
   for (const auto& points : points_by_system(r.points)) {
     plot::Series series{.name = r.runs->scenario().systems[points.front().system].name};
     for (const LoadPoint& point : points) {
-      series.x.push_back(point.rate);
-      series.y.push_back(value(figure(point)));
-      if (!band.low) continue;
-      series.low.push_back(value(band.low(point)));
-      series.high.push_back(value(band.high(point)));
+      series.x.push_back(value(curve.x(point)));
+      series.y.push_back(value(curve.y(point)));
+      if (!curve.band.low) continue;
+      series.low.push_back(value(curve.band.low(point)));
+      series.high.push_back(value(curve.band.high(point)));
     }
     panel.series.push_back(std::move(series));
   }
   for (const LoadVerdict verdict : {LoadVerdict::saturated, LoadVerdict::unsettled})
-    if (plot::Series series = marked(r, figure, verdict); !series.x.empty())
+    if (plot::Series series = marked(r, curve, verdict); !series.x.empty())
       panel.series.push_back(std::move(series));
   return panel;
 }
@@ -202,15 +212,24 @@ plot::Series asked_line(const LoadReport& r, const std::string& name, double val
           .mark = plot::Mark::level};
 }
 
+PointFigure latency_figure(Latency latency, double Summary::*statistic) {
+  return [latency, statistic](const LoadPoint& point) { return latency_at(point, latency, statistic); };
+}
+
 plot::Panel latency_panel(const LoadReport& r, const std::string& title, Latency latency, plot::Axis y) {
-  const auto at = [latency](double Summary::*statistic) {
-    return [latency, statistic](const LoadPoint& point) { return latency_at(point, latency, statistic); };
-  };
-  plot::Panel panel =
-      curve_panel(r, title, std::move(y), at(&Summary::p95), {at(&Summary::p50), at(&Summary::p99)});
+  const auto at = [latency](double Summary::*statistic) { return latency_figure(latency, statistic); };
+  plot::Panel panel = curve_panel(r, title, rate_axis(r), std::move(y),
+                                  {rate_of, at(&Summary::p95), {at(&Summary::p50), at(&Summary::p99)}});
   for (const LevelClause& clause : r.runs->level().clauses)
     if (clause.latency == latency) panel.series.push_back(asked_line(r, to_string(clause), clause.limit_s));
   return panel;
+}
+
+/// What is served at which latency: each system's line runs by its rates.
+plot::Panel throughput_panel(const LoadReport& r, const std::string& title, Latency latency, plot::Axis x) {
+  return curve_panel(r, title, std::move(x), {.label = "throughput", .unit = "tokens/s"},
+                     {latency_figure(latency, &Summary::p99),
+                      [](const LoadPoint& p) { return mean_of(p, &LoadSample::tokens_per_s); }});
 }
 
 bool has_classes(const LoadReport& r) {
@@ -244,15 +263,11 @@ std::string csv_header(const LoadReport& r) {
 
 /// What is null in a sample's JSON, or not in it, is empty here.
 std::string csv_line(const LoadReport& r, const LoadPoint& point, const Json& sample) {
-  const auto cell = [](const Json& value) -> std::string {
-    if (value.is_null()) return "";
-    return value.is_string() ? csv_cell(value.get_ref<const std::string&>()) : value.dump();
-  };
   std::string line = csv_cell(r.runs->scenario().systems[point.system].name) + "," + Json(point.rate).dump() +
                      "," + (sample["refusal"].is_null() ? sample["verdict"].get<std::string>() : "") + "," +
-                     cell(sample["seed"]);
-  if (has_classes(r)) line += "," + (sample.contains("name") ? cell(sample["name"]) : "");
-  const auto add = [&](const Json& value) { line += "," + cell(value); };
+                     csv_cell_of(sample["seed"]);
+  if (has_classes(r)) line += "," + (sample.contains("name") ? csv_cell_of(sample["name"]) : "");
+  const auto add = [&](const Json& value) { line += "," + csv_cell_of(value); };
   const Json none;
   const auto of = [&](const char* key) -> const Json& { return sample.contains(key) ? sample[key] : none; };
   for (const char* key : {"requests", "answered", "throughput_requests_per_s", "throughput_tokens_per_s",
@@ -325,20 +340,26 @@ plot::Figure load_figure(const LoadReport& r) {
       .title = s.name + ": " + s.model.title + " on " + s.place_title(),
       .caption = "line: p95, band: p50 to p99, means over " + std::to_string(r.runs->seeds()) + " seeds of " +
                  std::to_string(r.runs->requests()) + " requests; arrivals " + arrivals_text(s)};
-  figure.panels = {latency_panel(r, "Time to first token", Latency::ttft,
-                                 {.label = "TTFT", .unit = "s", .scale = plot::ScaleKind::log}),
-                   latency_panel(r, "Time per output token", Latency::tpot, {.label = "TPOT", .unit = "s"}),
-                   curve_panel(r, "Served", {.label = "requests answered", .unit = "1/s"},
-                               [](const LoadPoint& p) { return mean_of(p, &LoadSample::answered_per_s); })};
+  figure.panels = {
+      latency_panel(r, "Time to first token", Latency::ttft,
+                    {.label = "TTFT", .unit = "s", .scale = plot::ScaleKind::log}),
+      latency_panel(r, "Time per output token", Latency::tpot, {.label = "TPOT", .unit = "s"}),
+      curve_panel(r, "Served", rate_axis(r), {.label = "requests answered", .unit = "1/s"},
+                  {rate_of, [](const LoadPoint& p) { return mean_of(p, &LoadSample::answered_per_s); }})};
   if (!r.runs->level().clauses.empty()) {
-    figure.panels.push_back(
-        curve_panel(r, "Within the limits", {.label = "share of requests", .range = plot::AxisRange{0, 1}},
-                    [](const LoadPoint& p) { return mean_of(p, &LoadSample::met_share); }));
+    figure.panels.push_back(curve_panel(
+        r, "Within the limits", rate_axis(r), {.label = "share of requests", .range = plot::AxisRange{0, 1}},
+        {rate_of, [](const LoadPoint& p) { return mean_of(p, &LoadSample::met_share); }}));
     if (r.rule.share)
       figure.panels.back().series.push_back(
           asked_line(r, significant(100 * *r.rule.share) + " % of requests", *r.rule.share));
   }
-  figure.columns = figure.panels.size() == 4 ? 2 : 3;
+  figure.panels.push_back(
+      throughput_panel(r, "Throughput over TTFT", Latency::ttft,
+                       {.label = "TTFT p99", .unit = "s", .scale = plot::ScaleKind::log}));
+  figure.panels.push_back(
+      throughput_panel(r, "Throughput over TPOT", Latency::tpot, {.label = "TPOT p99", .unit = "s"}));
+  figure.columns = 3;
   return figure;
 }
 

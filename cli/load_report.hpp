@@ -25,7 +25,11 @@ std::string load_json(const LoadReport& report);
 /// A line for each system, rate and seed, and with classes of requests for each of them, all values in SI
 /// units.
 std::string load_csv(const LoadReport& report);
-/// TTFT and TPOT over the rate, what was served, and, with a level, the share of requests that meet it.
+/// A line for each request of each run of the curve, where they are kept (LoadSettings): its system and rate,
+/// and what requests_jsonl() has of it. As JSON or, where `path` ends in .csv, with commas under a header.
+std::string load_records(const LoadReport& report, const std::string& path);
+/// TTFT and TPOT over the rate, what was served, with a level the share of requests that meet it, and
+/// throughput over the p99 of TTFT and of TPOT.
 plot::Figure load_figure(const LoadReport& report);
 
 }  // namespace moelab::cli

@@ -45,7 +45,8 @@ void run(const ReportArguments& options) {
   Report report = read(options, missing);
   if (!options.title.empty()) report.title = options.title;
   write_outputs({{options.out, report_html(report)}});
-  const std::size_t results = report.points.size() + report.loads.size() + report.worlds.size();
+  const std::size_t results =
+      report.points.size() + report.loads.size() + report.worlds.size() + report.requests.size();
   std::cout << "report: " << options.out << " (" << results << (results == 1 ? " result" : " results")
             << (missing > 0 ? "; " + std::to_string(missing) + " points have none" : "")
             << "), opens in any browser\n";
@@ -58,9 +59,11 @@ void add_report(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
       "report", "Show results side by side: one HTML page with tables and charts that needs no network");
   command
-      ->add_option("RESULT", options->results,
-                   "Files that 'moelab run --out', 'moelab load --out' or 'experiments/world/run.sh --out' "
-                   "wrote, or one that 'moelab sweep' did")
+      ->add_option(
+          "RESULT", options->results,
+          "Files that 'moelab run --out', 'moelab load --out' or 'experiments/world/run.sh --out' "
+          "wrote, requests of 'moelab run --requests' or 'moelab load --records' (.jsonl), or one file "
+          "that 'moelab sweep' wrote")
       ->required();
   command->add_option("--out", options->out, "HTML file to write, whose name ends in .html")
       ->required()

@@ -45,7 +45,7 @@ read_script("${PAGE}/../vega_parts.js" text)
 string(APPEND vega "};\n${text}")
 
 set(script "\n'use strict';\n")
-foreach(name data table specs parts load charts world page)
+foreach(name data table specs parts load requests charts world page)
   read_script("${PAGE}/${name}.js" text)
   string(APPEND script "${text}")
 endforeach()

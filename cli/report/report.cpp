@@ -33,6 +33,7 @@ std::string data_block(const Report& report) {
   Json data = {{"title", report.title}, {"question", report.question}, {"points", Json::array()}};
   data["loads"] = report.loads;
   data["worlds"] = report.worlds;
+  data["requests"] = report.requests;
   for (const ReportPoint& point : report.points) data["points"].push_back(point_json(point));
   std::string safe;
   for (const char c : data.dump(-1, ' ', false, Json::error_handler_t::replace))

@@ -21,6 +21,7 @@ struct Report {
   std::vector<ReportPoint> points;
   std::vector<nlohmann::ordered_json> loads = {};   // over request rates, as `moelab load --out` writes them
   std::vector<nlohmann::ordered_json> worlds = {};  // published measurements, predicted: world_results.hpp
+  std::vector<nlohmann::ordered_json> requests = {};  // request by request: request_records.hpp
 };
 
 /// The whole page. Results and names may hold anything: the page reads them as data and shows them as text,

@@ -6,9 +6,11 @@
 #include <sstream>
 
 #include "cli/report/load_results.hpp"
+#include "cli/report/request_records.hpp"
 #include "cli/report/world_results.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "models/lower_case.hpp"
 #include "models/text_file.hpp"
 #include "sim/results/other_file.hpp"
 
@@ -20,7 +22,7 @@ using Column = std::vector<std::string>;  // a value for each point
 
 constexpr const char* kExpected =
     "expected a result as 'moelab run --out' writes it, or an array of them, or what 'moelab load --out' or "
-    "'experiments/world/run.sh --out' writes";
+    "'experiments/world/run.sh --out' writes, or requests in a .jsonl file";
 
 struct FileResult {
   std::string file;
@@ -62,7 +64,7 @@ std::string told_problem_of(const std::string& file, const Json& result) {
 
 /// All that files hold, by its kind.
 struct FileResults {
-  std::vector<FileResult> runs, loads, worlds;
+  std::vector<FileResult> runs, loads, worlds, requests;
 };
 
 /// Adds a document of a kind of its own, or what is wrong with it.
@@ -72,8 +74,12 @@ void add_document(const std::string& file, Json document, const std::string& pro
   kind.push_back({file, std::move(document)});
 }
 
-/// The results of a file: of runs, of one `moelab load`, or of published measurements.
+/// The results of a file: of runs, of one `moelab load`, of published measurements, or of requests.
 void add_results(const std::string& file, Problems& problems, FileResults& all) {
+  if (lower_case(file).ends_with(".jsonl")) {
+    all.requests.push_back({file, read_request_records(file)});
+    return;
+  }
   Json document = parse_json(file);
   if (is_load_result(document)) {
     const std::string problem = problem_of_load(document);
@@ -225,7 +231,8 @@ std::string common(const std::vector<FileResult>& results, const char* key) {
 
 /// What a result is of: a scenario, or measurements.
 std::string subject_of(const Json& result) {
-  return is_world_result(result) ? "Published measurements, predicted" : text_at(result, "scenario");
+  if (is_world_result(result)) return "Published measurements, predicted";
+  return is_request_records(result) ? "Request by request" : text_at(result, "scenario");
 }
 
 std::string title_of(const std::vector<FileResult>& results) {
@@ -262,10 +269,12 @@ Report read_result_files(const std::vector<std::string>& files) {
   std::vector<FileResult> all = found.loads;
   all.insert(all.end(), found.worlds.begin(), found.worlds.end());
   all.insert(all.end(), found.runs.begin(), found.runs.end());
+  if (all.empty()) all = found.requests;  // they stand beside a result, which says what they are of
   if (all.empty()) throw InputError("", "there is no result to report on");
   Report report{title_of(all), common(all, "question"), {}};
   report.loads = documents_of(found.loads);
   report.worlds = documents_of(found.worlds);
+  report.requests = documents_of(found.requests);
   if (found.runs.empty()) return report;
   for (const FileResult& one : found.runs) report.points.push_back({{}, text_at(one.result, "system"), {}});
   add_axes(found.runs, report.points);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "models/input_error.hpp"
+#include "sim/results/request_file.hpp"
 #include "sim/scenario_trace.hpp"
 #include "sim/simgrid_module.hpp"
 #include "sim/sweep/point_workers.hpp"
@@ -223,6 +224,7 @@ LoadSample LoadRuns::one(const LoadAsk& ask) const {
   else
     sample = sample_of(result, settings_.level);
   if (!sample.refusal.empty()) return sample;
+  if (settings_.keep_records && ask.rate < kAtOnce) sample.records = requests_jsonl({result});
   if (const auto bound = run_bound(s, s.systems[ask.system], result, true)) {
     sample.cause = bound->cause;
     sample.place = bound->place;

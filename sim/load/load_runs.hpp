@@ -34,6 +34,7 @@ struct LoadSettings {
   std::uint64_t seeds = 1;  // from the scenario's on
   std::size_t jobs = 1;     // processes at a time
   ServiceLevel level;
+  bool keep_records = false;  // of each run those of its requests
 };
 
 /// The scenario as it is read before the requests of a run are known: where it leaves out of its statistics

@@ -12,7 +12,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Backlog, came, started, answered, least_wait_
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClassSample, requests, answered, met, good, latencies, known)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LoadSample, requests, answered, preemptions, wall_s, tokens_per_s,
                                    input_tokens_per_s, latencies, known, service, classes, backlogs, met,
-                                   good, holding, level_values, cause, place, cause_share, refusal)
+                                   good, holding, level_values, cause, place, cause_share, refusal, records)
 
 namespace {
 

@@ -56,6 +56,7 @@ struct LoadSample {
   std::string cause, place;
   double cause_share = 0;  // of the time, waiting for requests included
   std::string refusal;     // why it could not run: then nothing else is filled
+  std::string records;     // where they are kept (LoadSettings): requests_jsonl() of the run
 
   /// 0 where no time passed.
   double a_second(std::uint64_t count) const { return wall_s > 0 ? static_cast<double>(count) / wall_s : 0; }

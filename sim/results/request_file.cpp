@@ -31,14 +31,14 @@ std::string csv_cell(const std::string& text) {
   return quoted + '"';
 }
 
-namespace {
-
 using Json = nlohmann::ordered_json;
 
-std::string cell_of(const Json& value) {
+std::string csv_cell_of(const Json& value) {
   if (value.is_null()) return "";
   return value.is_string() ? csv_cell(value.get_ref<const std::string&>()) : value.dump();
 }
+
+namespace {
 
 /// null for what never came.
 Json if_ever(double seconds) {
@@ -131,7 +131,7 @@ std::string requests_csv(const std::vector<RunResult>& results) {
   each_record(results, [&](const Json& one) {
     const char* comma = "";
     for (const auto& [key, value] : one.items()) {
-      text += comma + cell_of(value);
+      text += comma + csv_cell_of(value);
       comma = ",";
     }
     text += "\n";

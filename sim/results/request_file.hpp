@@ -1,6 +1,7 @@
 // Per-request records: a line for each system and request, as tools for logs read them.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ std::string requests_csv(const std::vector<RunResult>& results);
 /// A cell of a CSV file: quoted where a comma, a quote or a line's end is in it, and with ' before what a
 /// spreadsheet would take for a formula (a text, no number, that begins with = + - @, a tab or a return).
 std::string csv_cell(const std::string& text);
+/// The same of a value: of a text itself, of others what JSON writes, of null nothing.
+std::string csv_cell_of(const nlohmann::ordered_json& value);
 
 /// By the ending of `path`, which check_requests_path() has seen: requests_jsonl(), requests_csv() or
 /// benchmark_json() of the one result.

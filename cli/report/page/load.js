@@ -4,9 +4,14 @@
 
 const loads = Array.isArray(report.loads) ? report.loads : [];
 const loadNames = unique(loads.flatMap((load) => load.systems.map(({ system }) => system)));
+const requestFiles = Array.isArray(report.requests) ? report.requests : [];
+const requestNames = unique(requestFiles.flatMap((file) => file.groups.map(({ system }) => system)));
+const allNames = unique([...seriesNames, ...loadNames, ...requestNames]);
 /// A system looks the same in every chart of the page.
-const lookOfLoad = (name, colours) => (seriesNames.includes(name) ? lookOfSeries(name, colours)
-  : lookOf(seriesNames.length + loadNames.filter((one) => !seriesNames.includes(one)).indexOf(name), colours));
+const lookOfSystem = (name, colours) => lookOf(allNames.indexOf(name), colours);
+/// The end of a chart's name and its title, of the index-th of several files.
+const loadPlace = (index) => (index === 0 ? '' : `-${index}`);
+const loadTitle = (title, load, index) => (loads.length === 1 ? title : `${title}: ${load.scenario}, file ${index + 1}`);
 
 // The words of service levels, and where a result has what they are of.
 const loadLatencies = new Map(Object.entries({
@@ -21,17 +26,18 @@ function loadValue(point, of) {
   return { mean: meanOf(values), low: Math.min(...values), high: Math.max(...values) };
 }
 
-/// What is drawn of a file, a panel each: TTFT and TPOT by p50 and p90 or, where goals say so, their statistics; what else goals are
-/// of; what was served; the share within the goals. -> [{title, unit, family: panels of one scale, of, limit: the goal, or null}]
+/// What is drawn of a file, a panel each: TTFT and TPOT, and what else goals are of, by p90 within a band from p50 to p99, and the
+/// statistics that have goals; what was served; the share within the goals.
+/// -> [{title, unit, family: panels of one scale, of, limit: the goal, or null, low, high: ends of a band}]
 function loadMetrics({ level }) {
   const clauses = (level?.clauses ?? []).filter((clause) => clause.class === undefined && loadLatencies.has(clause.latency));
   const words = unique(['ttft', 'tpot', ...clauses.map(({ latency }) => latency)]);
   const latencies = words.flatMap((word) => {
     const [name, key] = loadLatencies.get(word);
     const goals = new Map(clauses.filter(({ latency }) => latency === word).map(({ quantile, limit_s }) => [statisticOf(quantile), limit_s]));
-    const statistics = goals.size === 0 ? ['p50', 'p90'] : unique(['p50', ...goals.keys()]);
-    return statistics.map((statistic) => ({ title: `${name} ${statistic}`, unit: 's', family: word, of: (seed) => numberAt(seed, key, statistic),
-                                            limit: goals.get(statistic) ?? null }));
+    const panel = (title, statistic) => ({ title, unit: 's', family: word, of: (seed) => numberAt(seed, key, statistic), limit: goals.get(statistic) ?? null });
+    const band = { ...panel(`${name} p90, p50 to p99`, 'p90'), low: (seed) => numberAt(seed, key, 'p50'), high: (seed) => numberAt(seed, key, 'p99'), limit: null };
+    return [band, ...[...goals.keys()].map((statistic) => panel(`${name} ${statistic}`, statistic))];
   });
   const served = { title: 'Served', unit: 'requests/s', family: 'served', of: (seed) => numberAt(seed, 'throughput_requests_per_s'), limit: null };
   const tokens = { title: 'Throughput', unit: 'tokens/s', family: 'tokens', of: (seed) => numberAt(seed, 'throughput_tokens_per_s'), limit: null };
@@ -59,12 +65,21 @@ function loadSentence(system, { level }) {
   return `${system.system} ${level === null ? 'keeps up with' : 'serves'} ${shortNumber(capacity)} requests/s${goal}${range}.`;
 }
 
+/// The mean over a point's seeds, between the ends of the metric's band, those too means, or else the least and the most of the seeds.
+function loadSpread(point, { of, low, high }) {
+  const value = loadValue(point, of);
+  if (value === null || low === undefined) return value;
+  const ends = [low, high].map((end) => loadValue(point, end)?.mean ?? value.mean);
+  return { mean: value.mean, low: Math.min(value.mean, ends[0]), high: Math.max(value.mean, ends[1]) };
+}
+
 /// The points of a system in a panel.
 function loadPoints({ system, points }, metric) {
-  return points.map((point) => ({ point, value: loadValue(point, metric.of) })).filter(({ value }) => value !== null)
-    .map(({ point, value: { mean, low, high } }) => ({ x: point.rate_per_s, y: mean, low, high, hollow: point.verdict !== 'steady',
-      tip: [['', system], ['asked for', `${shortNumber(point.rate_per_s)} requests/s`], [metric.title, withUnit(mean, metric)],
-            ...(high > low ? [['least', withUnit(low, metric)], ['most', withUnit(high, metric)]] : []), ['verdict', textAt(point, 'verdict')]] }))
+  const [low, high] = metric.low === undefined ? ['least', 'most'] : ['p50', 'p99'];
+  return points.map((point) => ({ point, value: loadSpread(point, metric) })).filter(({ value }) => value !== null)
+    .map(({ point, value }) => ({ x: point.rate_per_s, y: value.mean, low: value.low, high: value.high, hollow: point.verdict !== 'steady',
+      tip: [['', system], ['asked for', `${shortNumber(point.rate_per_s)} requests/s`], [metric.title, withUnit(value.mean, metric)],
+            ...(value.high > value.low ? [[low, withUnit(value.low, metric)], [high, withUnit(value.high, metric)]] : []), ['verdict', textAt(point, 'verdict')]] }))
     .sort((a, b) => a.x - b.x);
 }
 
@@ -80,19 +95,19 @@ function loadScale(family, asked) {
 }
 
 const loadChart = (load, index) => ({
-  id: `load${index === 0 ? '' : `-${index}`}`, wide: true, log: true,
-  title: loads.length === 1 ? 'Under load' : `Under load: ${load.scenario}, file ${index + 1}`,
-  note: `${load.model} on ${load.device}; ${load.requests} requests a run, arrivals ${load.arrivals}. Upright lines: what a system can promise. Level lines: goals.`,
+  id: `load${loadPlace(index)}`, wide: true, log: true,
+  title: loadTitle('Under load', load, index),
+  note: `${load.model} on ${load.device}; ${load.requests} requests a run, arrivals ${load.arrivals}. Bands of latencies: p50 to p99. Upright lines: what a system can promise. Level lines: goals.`,
   applies: () => true,
   choices: () => [],
   draw(some, choice, { colours, width: room }) {
     const systems = load.systems.slice(0, mostLines);
     const metrics = loadMetrics(load);
-    const drawn = metrics.map((metric) => ({ metric, lines: systems.map((system) => ({ name: system.system, look: lookOfLoad(system.system, colours),
+    const drawn = metrics.map((metric) => ({ metric, lines: systems.map((system) => ({ name: system.system, look: lookOfSystem(system.system, colours),
       points: loadPoints(system, metric) })).filter(({ points }) => points.length > 0) })).filter(({ lines }) => lines.length > 0);
     const sentence = systems.map((system) => loadSentence(system, load)).join(' ') + firstOf(mostLines, load.systems.length);
     if (drawn.length === 0) return null;
-    const capacities = systems.map((system) => ({ at: capacityOf(system), colour: lookOfLoad(system.system, colours).colour })).filter(({ at }) => at !== null);
+    const capacities = systems.map((system) => ({ at: capacityOf(system), colour: lookOfSystem(system.system, colours).colour })).filter(({ at }) => at !== null);
     const rates = [...systems.flatMap(({ points }) => points.map((point) => point.rate_per_s)), ...capacities.map(({ at }) => at)];
     const xDomain = [Math.min(...rates), Math.max(...rates)];
     const { columns, width, height } = panelSizes(drawn.length, room);
@@ -108,7 +123,7 @@ const loadChart = (load, index) => ({
   legendAndNumbers(systems, drawn, colours) {
     const metrics = drawn.map(({ metric }) => metric);
     return {
-      legend: [...systems.map(({ system }) => ({ name: system, ...lookOfLoad(system, colours) })), { name: 'hollow: saturated or unsettled', colour: colours.quiet, sign: '○' },
+      legend: [...systems.map(({ system }) => ({ name: system, ...lookOfSystem(system, colours) })), hollowEntry(colours),
                { name: 'what it can promise; a goal', colour: colours.quiet, sign: '- -' }],
       head: ['', 'asked for, requests/s', 'verdict', ...metrics.map((metric) => `${metric.title}, ${metric.unit}`)],
       body: systems.flatMap(({ system, points }) => points.map((point) => [system, point.rate_per_s, textAt(point, 'verdict'),
@@ -116,4 +131,69 @@ const loadChart = (load, index) => ({
     };
   },
 });
-const loadCharts = loads.map(loadChart);
+
+const hollowEntry = (colours) => ({ name: 'hollow: saturated or unsettled', colour: colours.quiet, sign: '○' });
+
+// Latency against throughput: what serving faster takes. A line runs by the rates that are asked for.
+const tradeoffChart = (load, index) => ({
+  id: `load-tradeoff${loadPlace(index)}`, title: loadTitle('Latency against throughput', load, index), log: true,
+  note: 'To the right more is served, below sooner. A line joins a system\'s rates, from the lowest to the highest.',
+  applies: () => true,
+  choices: () => [
+    { key: 'latency', label: 'Latency', options: [...loadLatencies].map(([word, [name]]) => [word, `${name}, s`]), chosen: 'tpot' },
+    { key: 'statistic', label: 'By', options: ['mean', 'p50', 'p90', 'p95', 'p99'].map((one) => [one, one]), chosen: 'p99' }],
+  draw(some, choice, { colours, width }) {
+    const [name, key] = loadLatencies.get(choice.latency);
+    const latency = { title: `${name} ${choice.statistic}`, unit: 's', of: (seed) => numberAt(seed, key, choice.statistic) };
+    const lines = load.systems.slice(0, mostLines).map((system) => ({ name: system.system, look: lookOfSystem(system.system, colours), points: this.pointsOf(system, latency) }))
+      .filter(({ points }) => points.length > 0);
+    if (lines.length === 0) return null;
+    const points = lines.flatMap((line) => line.points);
+    const log = choice.log === null ? isWide(points.map(({ y }) => y)) : choice.log && points.every(({ y }) => y > 0);
+    const title = `${latency.title}, s`, most = Math.max(...points.map(({ x }) => x));
+    const sentence = lines.map((line) => this.sentenceOf(line, latency)).join(' ') + firstOf(mostLines, load.systems.length);
+    return {
+      spec: lineSpec({ lines, width, height: 320, colours, marked: true, placed: false, xTitle: 'throughput, tokens/s', title, log, xDomain: [0, most > 0 ? most : 1],
+                       description: `Lines: ${title}, over throughput, tokens/s. ${sentence}` }),
+      log, sentence, legend: [...lines.map(({ name: of, look }) => ({ name: of, ...look })), hollowEntry(colours)],
+      head: ['', 'asked for, requests/s', 'verdict', 'throughput, tokens/s', title], body: lines.flatMap((line) => line.points.map((p) => [line.name, p.rate, p.verdict, p.x, p.y])),
+    };
+  },
+  pointsOf({ system, points }, latency) {
+    return points.map((point) => ({ point, x: loadValue(point, (seed) => numberAt(seed, 'throughput_tokens_per_s')), y: loadValue(point, latency.of) }))
+      .filter(({ x, y }) => x !== null && y !== null).sort((a, b) => a.point.rate_per_s - b.point.rate_per_s)
+      .map(({ point, x: { mean: x }, y: { mean: y } }) => ({ x, y, low: y, high: y, rate: point.rate_per_s, verdict: textAt(point, 'verdict'), hollow: point.verdict !== 'steady',
+        tip: [['', system], ['asked for', `${shortNumber(point.rate_per_s)} requests/s`], ['throughput', `${shortNumber(x)} tokens/s`],
+              [latency.title, withUnit(y, latency)], ['verdict', textAt(point, 'verdict')]] }));
+  },
+  /// Of rates that it keeps up with, the one that serves most.
+  sentenceOf({ name, points }, latency) {
+    const steady = points.filter(({ hollow }) => !hollow);
+    if (steady.length === 0) return `${name} keeps up with none of these rates.`;
+    const best = steady.reduce((a, b) => (b.x > a.x ? b : a));
+    return `${name}: at most ${shortNumber(best.x)} tokens/s while it keeps up, at a ${latency.title} of ${withUnit(best.y, latency)}.`;
+  },
+});
+
+// Goodput: how many requests a second are answered within the goals, a bar for each system and rate.
+const goodputChart = (load, index) => ({
+  id: `load-goodput${loadPlace(index)}`, title: loadTitle('Goodput', load, index),
+  note: `Requests answered a second within ${textAt(load.level, 'text')}. Pale: saturated or unsettled, what does not last.`,
+  applies: () => true,
+  choices: () => {
+    const rates = unique(load.systems.flatMap(({ points }) => points.map((point) => point.rate_per_s))).sort((a, b) => a - b);
+    return [{ key: 'rate', label: 'At', options: [['', 'each rate'], ...rates.map((rate) => [String(rate), `${shortNumber(rate, 4)} requests/s`])], chosen: '' }];
+  },
+  draw(some, choice, place) {
+    const metric = { name: 'Goodput', unit: 'requests/s' };
+    const data = load.systems.flatMap(({ system, points }) => points.filter((point) => choice.rate === '' || point.rate_per_s === Number(choice.rate))
+      .map((point) => ({ point, value: loadValue(point, (seed) => numberAt(seed, 'goodput_requests_per_s')) })).filter(({ value }) => value !== null)
+      .map(({ point, value: { mean, low, high } }) => ({ label: `${system} · ${shortNumber(point.rate_per_s, 4)} requests/s`, value: mean, low, high,
+        look: lookOfSystem(system, place.colours), opacity: point.verdict === 'steady' ? 0.9 : 0.35,
+        tip: [['', system], ['asked for', `${shortNumber(point.rate_per_s)} requests/s`], ['goodput', withUnit(mean, metric)], ['verdict', textAt(point, 'verdict')]] })));
+    return data.length === 0 ? null : barsDrawing(data, metric, { log: false }, place, load.systems.map(({ system }) => ({ name: system, ...lookOfSystem(system, place.colours), sign: '■' })));
+  },
+});
+
+const loadCharts = loads.flatMap((load, index) => [loadChart(load, index), tradeoffChart(load, index),
+  ...(load.level === null || load.level === undefined ? [] : [goodputChart(load, index)])]);

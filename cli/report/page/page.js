@@ -142,13 +142,13 @@ function fillHead() {
     if (textAt(result, 'question')) questions.set(textAt(result, 'scenario'), textAt(result, 'question'));
   if (report.question) byId('questions').append(make('p', { class: 'question' }, report.question));
   else for (const [scenario, question] of questions) byId('questions').append(make('p', { class: 'question' }, make('b', {}, scenario), ' – ', question));
-  const names = unique([...seriesNames, ...loadNames]);
-  const systems = names.length === 1 ? names[0] : `${names.length} systems`;
+  const systems = allNames.length === 1 ? allNames[0] : `${allNames.length} systems`;
   const runs = rows.length + loads.length;
-  const facts = [['Results', runs === 0 ? '' : `${runs}: ${systems}`], ['Measurements', worlds.map(worldFact).join('; ')], ['Scenario', listOf('scenario')], ['Model', listOf('model')], ['Device', listOf('device')],
+  const facts = [['Results', runs === 0 ? '' : `${runs}: ${systems}`], ['Requests', requestFiles.map(requestFact).join('; ')], ['Measurements', worlds.map(worldFact).join('; ')], ['Scenario', listOf('scenario')], ['Model', listOf('model')], ['Device', listOf('device')],
                  ['Axes', axisNames.map((axis) => `${axis} (${valuesOf(axis).length})`).join(', ')], ['Executor', listOf('executor')]];
   for (const [name, text] of facts) if (text) byId('facts').append(make('dt', {}, name), make('dd', {}, text));
-  byId('version').textContent = `Made by moelab ${listOf('version')}. This page holds all its data and loads nothing.`;
+  const version = listOf('version');
+  byId('version').textContent = `Made by moelab${version === '' ? '' : ` ${version}`}. This page holds all its data and loads nothing.`;
 }
 
 /// A text and the results it is said of, the latter only where they are not all.

@@ -120,7 +120,7 @@ function barSpec({ bars, title, log, colours, width, description }) {
     ? [{ type: 'rule', from: { data: 'bars' }, encode: { update: { x: { value: 0 }, x2: value, y, stroke: { value: colours.line } } } },
        { type: 'symbol', from: { data: 'bars' }, encode: { update: { x: value, y, size: { value: 90 }, fill: { field: 'colour' }, ...tipOf } } }]
     : [{ type: 'rect', from: { data: 'bars' }, encode: { update: { x: { scale: 'x', value: 0 }, x2: value, y: { scale: 'y', field: 'label' },
-         height: { scale: 'y', band: 1 }, fill: { field: 'colour' }, fillOpacity: { value: 0.9 }, ...tipOf }, hover: { fillOpacity: { value: 1 } } } }];
+         height: { scale: 'y', band: 1 }, fill: { field: 'colour' }, fillOpacity: { field: 'opacity' }, ...tipOf }, hover: { fillOpacity: { value: 1 } } } }];
   return {
     ...frame(width, bars.length * step + 4, description),
     signals: [{ name: 'names', value: names.names }],
@@ -162,8 +162,9 @@ function stackSpec({ labels, parts, title, most, colours, width, description }) 
 }
 
 /// Lines over numbers, a mark on each point or, where they are many, on the last one; a band from the least to the most of repeats.
-/// xDomain, yDomain: of small multiples, which share them. rules: [{upright, at, colour}] across the whole; points may be `hollow`.
-function lineSpec({ lines, xTitle, title, xLog = false, log, marked, colours, width, height, description, xDomain, yDomain, rules = [] }) {
+/// xDomain, yDomain: of small multiples, which share them. placed: the axis names the places of the points. rules: [{upright, at, colour}] across the whole; points may be `hollow`.
+function lineSpec({ lines, xTitle, title, xLog = false, log, marked, colours, width, height, description, xDomain, yDomain, placed = marked,
+                    rules = [] }) {
   const points = lines.flatMap((line) => line.points.map((point) => withText({ ...point, ...line.look, series: line.name, alone: line.points.length === 1 })));
   const places = unique(points.map((point) => point.x)).sort((a, b) => a - b);
   const lasts = lines.map((line) => withText({ ...line.points[line.points.length - 1], ...line.look }));
@@ -183,7 +184,7 @@ function lineSpec({ lines, xTitle, title, xLog = false, log, marked, colours, wi
       { name: 'x', type: xLog ? 'log' : 'linear', domain: xDomain ?? { data: 'points', field: 'x' }, zero: false, range: 'width', padding: 8 },
       { name: 'y', type: log ? 'log' : 'linear', zero: !log, nice: true, range: 'height', domain: yDomain ?? { data: 'points', fields: ['low', 'high'] } }],
     axes: [{ orient: 'bottom', scale: 'x', title: xTitle, tickCount: { signal: 'width / 80' }, labelOverlap: true, format: '~f',
-             ...(marked && places.length <= 12 ? { values: places, encode: { labels: { update: { text: { signal: 'places[datum.value]' } } } } } : {}) },
+             ...(placed && places.length <= 12 ? { values: places, encode: { labels: { update: { text: { signal: 'places[datum.value]' } } } } } : {}) },
            numberAxis({ orient: 'left', scale: 'y', title, tickCount: 5, grid: true, ticks: false }, log, yDomain ?? points.flatMap(({ low, high }) => [low, high]))],
     marks: [
       ...rules.map(across),

@@ -1,0 +1,117 @@
+#include "cli/report/request_records.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "cli/report/document_check.hpp"
+#include "models/input_error.hpp"
+#include "models/text_file.hpp"
+
+namespace moelab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kLargest = 1e12;  // seconds, tokens or requests: beyond what any run comes to
+
+struct Column {
+  const char* key;
+  bool may_be_null;
+};
+constexpr std::array<Column, 7> kColumns = {{{"request", false},
+                                             {"arrival_s", false},
+                                             {"prompt_tokens", false},
+                                             {"output_tokens", false},
+                                             {"started_s", false},
+                                             {"first_token_s", true},
+                                             {"end_s", true}}};
+
+std::string problem_of(const Json& record) {
+  DocumentCheck check("moelab run --requests");
+  check.text("", record, "system");
+  for (const Column& column : kColumns) check.number("", record, column.key, kLargest, column.may_be_null);
+  if (record.contains("class")) check.text_or_null("", record, "class");
+  if (record.contains("rate_per_s")) check.number("", record, "rate_per_s", kLargest, true);
+  return check.problem();
+}
+
+/// The requests of a system at a rate, by their lines.
+struct Group {
+  std::string system;
+  Json rate;
+  std::vector<Json> requests;
+};
+
+class Groups {
+ public:
+  void add(const Json& record) {
+    const Json rate = record.contains("rate_per_s") ? record["rate_per_s"] : Json(nullptr);
+    const auto [found, is_new] =
+        places_.try_emplace({record["system"].get<std::string>(), rate.dump()}, groups_.size());
+    if (is_new) groups_.push_back({record["system"], rate, {}});
+    Json request = Json::array();
+    for (const Column& column : kColumns) request.push_back(record[column.key]);
+    request.push_back(record.contains("class") ? record["class"] : Json(nullptr));
+    groups_[found->second].requests.push_back(std::move(request));
+    ++all_;
+  }
+  std::size_t all() const { return all_; }
+
+  /// Every group's share of `most`, spread evenly over it.
+  Json drawn(std::size_t most) const {
+    Json list = Json::array();
+    for (const Group& group : groups_) {
+      const std::size_t has = group.requests.size();
+      const std::size_t shown = all_ <= most ? has : std::clamp<std::size_t>(most * has / all_, 1, has);
+      Json requests = Json::array();
+      for (std::size_t i = 0; i < shown; ++i) requests.push_back(group.requests[i * has / shown]);
+      list.push_back({{"system", group.system},
+                      {"rate_per_s", group.rate},
+                      {"all", has},
+                      {"requests", std::move(requests)}});
+    }
+    return list;
+  }
+
+ private:
+  std::map<std::pair<std::string, std::string>, std::size_t> places_;
+  std::vector<Group> groups_;
+  std::size_t all_ = 0;
+};
+
+}  // namespace
+
+Json read_request_records(const std::string& file) {
+  const std::string text = read_text_file(file);
+  Groups groups;
+  std::istringstream lines(text);
+  std::uint32_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const auto refuse = [&](const std::string& what) {
+      throw InputError(std::vector<Problem>{{file, number, 0, what}});
+    };
+    const std::string expected =
+        "; expected a request, as 'moelab run --requests' and 'moelab load --records' write it";
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    check_json_depth(file, line);
+    const Json record = Json::parse(line, nullptr, false);
+    if (record.is_discarded()) refuse("is not JSON" + expected);
+    if (!record.is_object()) refuse(std::string("is ") + record.type_name() + ", not an object" + expected);
+    if (const std::string problem = problem_of(record); !problem.empty()) refuse(problem);
+    groups.add(record);
+  }
+  if (groups.all() == 0)
+    throw InputError(file, "has no requests; expected a line for each, as 'moelab run --requests' writes them");
+  return {{"requests_of", file}, {"all", groups.all()}, {"groups", groups.drawn(kMostRequestsDrawn)}};
+}
+
+bool is_request_records(const Json& document) {
+  return document.is_object() && document.contains("requests_of");
+}
+
+}  // namespace moelab
