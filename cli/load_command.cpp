@@ -17,7 +17,8 @@
 namespace moelab::cli {
 namespace {
 
-constexpr double kLowestRate = 1e-9, kHighestRate = 1e9;  // as workload.arrivals_per_s
+constexpr double kLowestRate = 1e-9;  // as workload.arrivals_per_s
+constexpr double kTooHighRate = 1e6;  // no machine answers a million requests a second
 
 struct LoadArguments {
   LoadSettings settings;
@@ -44,10 +45,10 @@ double rate_of(const std::string& text) {
     throw InputError("--rates", shown_word(text) + " requests a second: expected a rate above 0");
   if (rate < kLowestRate)
     throw InputError("--rates", shown_word(text) + " requests a second: expected at least 1e-9");
-  if (rate > kHighestRate)
+  if (rate >= kTooHighRate)
     throw InputError("--rates", shown_word(text) +
-                                    " requests a second are more than any machine could be "
-                                    "asked for here; expected at most 1e9");
+                                    " requests a second are more than any machine answers; expected less "
+                                    "than 1e6");
   return rate;
 }
 
@@ -84,7 +85,7 @@ std::vector<std::vector<double>> rates_around(const std::vector<HighestRate>& fo
     const double at = one.median() > 0 ? one.median() : 1;
     rates.push_back(
         {0.25 * at, 0.5 * at, 0.8 * at, one.median() > 0 ? std::min(at, one.low()) : at, 1.25 * at});
-    std::erase_if(rates.back(), [](double rate) { return rate <= 0 || rate > kHighestRate; });
+    std::erase_if(rates.back(), [](double rate) { return rate <= 0 || rate >= kTooHighRate; });
   }
   return rates;
 }

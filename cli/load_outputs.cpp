@@ -153,7 +153,7 @@ struct Curve {
   Band band = {};
 };
 
-std::optional<double> rate_of(const LoadPoint& point) {
+std::optional<double> rate_asked(const LoadPoint& point) {
   return point.rate;
 }
 
@@ -219,7 +219,7 @@ PointFigure latency_figure(Latency latency, double Summary::*statistic) {
 plot::Panel latency_panel(const LoadReport& r, const std::string& title, Latency latency, plot::Axis y) {
   const auto at = [latency](double Summary::*statistic) { return latency_figure(latency, statistic); };
   plot::Panel panel = curve_panel(r, title, rate_axis(r), std::move(y),
-                                  {rate_of, at(&Summary::p95), {at(&Summary::p50), at(&Summary::p99)}});
+                                  {rate_asked, at(&Summary::p95), {at(&Summary::p50), at(&Summary::p99)}});
   for (const LevelClause& clause : r.runs->level().clauses)
     if (clause.latency == latency) panel.series.push_back(asked_line(r, to_string(clause), clause.limit_s));
   return panel;
@@ -345,11 +345,11 @@ plot::Figure load_figure(const LoadReport& r) {
                     {.label = "TTFT", .unit = "s", .scale = plot::ScaleKind::log}),
       latency_panel(r, "Time per output token", Latency::tpot, {.label = "TPOT", .unit = "s"}),
       curve_panel(r, "Served", rate_axis(r), {.label = "requests answered", .unit = "1/s"},
-                  {rate_of, [](const LoadPoint& p) { return mean_of(p, &LoadSample::answered_per_s); }})};
+                  {rate_asked, [](const LoadPoint& p) { return mean_of(p, &LoadSample::answered_per_s); }})};
   if (!r.runs->level().clauses.empty()) {
     figure.panels.push_back(curve_panel(
         r, "Within the limits", rate_axis(r), {.label = "share of requests", .range = plot::AxisRange{0, 1}},
-        {rate_of, [](const LoadPoint& p) { return mean_of(p, &LoadSample::met_share); }}));
+        {rate_asked, [](const LoadPoint& p) { return mean_of(p, &LoadSample::met_share); }}));
     if (r.rule.share)
       figure.panels.back().series.push_back(
           asked_line(r, significant(100 * *r.rule.share) + " % of requests", *r.rule.share));

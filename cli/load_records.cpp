@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 
 /// Calls `add` with the record of each request: its system, the rate of its run, and what the run has of it.
 template <class Add>
-void each_record(const LoadReport& r, const Add& add) {
+void each_load_record(const LoadReport& r, const Add& add) {
   for (const LoadPoint& point : r.points)
     for (const LoadSample& sample : point.samples) {
       std::istringstream lines(sample.records);
@@ -28,9 +28,9 @@ void each_record(const LoadReport& r, const Add& add) {
 }
 
 /// The columns of all of them, in the order in which they come up: some systems' requests have more.
-std::vector<std::string> columns_of(const LoadReport& r) {
+std::vector<std::string> record_columns(const LoadReport& r) {
   std::vector<std::string> columns;
-  each_record(r, [&](const Json& record) {
+  each_load_record(r, [&](const Json& record) {
     for (const auto& [key, value] : record.items())
       if (std::ranges::find(columns, key) == columns.end()) columns.push_back(key);
   });
@@ -38,11 +38,11 @@ std::vector<std::string> columns_of(const LoadReport& r) {
 }
 
 std::string records_csv(const LoadReport& r) {
-  const std::vector<std::string> columns = columns_of(r);
+  const std::vector<std::string> columns = record_columns(r);
   std::string text;
   for (const std::string& column : columns) text += (text.empty() ? "" : ",") + column;
   text += "\n";
-  each_record(r, [&](const Json& record) {
+  each_load_record(r, [&](const Json& record) {
     const char* comma = "";
     for (const std::string& column : columns) {
       text += comma + (record.contains(column) ? csv_cell_of(record[column]) : "");
@@ -58,7 +58,7 @@ std::string records_csv(const LoadReport& r) {
 std::string load_records(const LoadReport& r, const std::string& path) {
   if (lower_case(path).ends_with(".csv")) return records_csv(r);
   std::string text;
-  each_record(r, [&](const Json& record) { text += record.dump() + "\n"; });
+  each_load_record(r, [&](const Json& record) { text += record.dump() + "\n"; });
   return text;
 }
 

@@ -16,37 +16,38 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kLargest = 1e12;  // seconds, tokens or requests: beyond what any run comes to
+constexpr double kMostOfRecord = 1e12;  // seconds, tokens or requests: beyond what any run comes to
 
-struct Column {
+struct RecordField {
   const char* key;
   bool may_be_null;
 };
-constexpr std::array<Column, 7> kColumns = {{{"request", false},
-                                             {"arrival_s", false},
-                                             {"prompt_tokens", false},
-                                             {"output_tokens", false},
-                                             {"started_s", false},
-                                             {"first_token_s", true},
-                                             {"end_s", true}}};
+constexpr std::array<RecordField, 7> kRecordFields = {{{"request", false},
+                                                       {"arrival_s", false},
+                                                       {"prompt_tokens", false},
+                                                       {"output_tokens", false},
+                                                       {"started_s", false},
+                                                       {"first_token_s", true},
+                                                       {"end_s", true}}};
 
-std::string problem_of(const Json& record) {
+std::string fault_of(const Json& record) {
   DocumentCheck check("moelab run --requests");
   check.text("", record, "system");
-  for (const Column& column : kColumns) check.number("", record, column.key, kLargest, column.may_be_null);
+  for (const RecordField& field : kRecordFields)
+    check.number("", record, field.key, kMostOfRecord, field.may_be_null);
   if (record.contains("class")) check.text_or_null("", record, "class");
-  if (record.contains("rate_per_s")) check.number("", record, "rate_per_s", kLargest, true);
+  if (record.contains("rate_per_s")) check.number("", record, "rate_per_s", kMostOfRecord, true);
   return check.problem();
 }
 
 /// The requests of a system at a rate, by their lines.
-struct Group {
+struct RequestGroup {
   std::string system;
   Json rate;
   std::vector<Json> requests;
 };
 
-class Groups {
+class RequestGroups {
  public:
   void add(const Json& record) {
     const Json rate = record.contains("rate_per_s") ? record["rate_per_s"] : Json(nullptr);
@@ -54,17 +55,18 @@ class Groups {
         places_.try_emplace({record["system"].get<std::string>(), rate.dump()}, groups_.size());
     if (is_new) groups_.push_back({record["system"], rate, {}});
     Json request = Json::array();
-    for (const Column& column : kColumns) request.push_back(record[column.key]);
+    for (const RecordField& field : kRecordFields) request.push_back(record[field.key]);
     request.push_back(record.contains("class") ? record["class"] : Json(nullptr));
     groups_[found->second].requests.push_back(std::move(request));
     ++all_;
   }
   std::size_t all() const { return all_; }
 
-  /// Every group's share of `most`, spread evenly over it.
+  /// Every group's share of `most`, spread evenly over it; of more groups than that the first ones.
   Json drawn(std::size_t most) const {
     Json list = Json::array();
-    for (const Group& group : groups_) {
+    for (const RequestGroup& group : groups_) {
+      if (list.size() == most) break;
       const std::size_t has = group.requests.size();
       const std::size_t shown = all_ <= most ? has : std::clamp<std::size_t>(most * has / all_, 1, has);
       Json requests = Json::array();
@@ -79,7 +81,7 @@ class Groups {
 
  private:
   std::map<std::pair<std::string, std::string>, std::size_t> places_;
-  std::vector<Group> groups_;
+  std::vector<RequestGroup> groups_;
   std::size_t all_ = 0;
 };
 
@@ -87,9 +89,9 @@ class Groups {
 
 Json read_request_records(const std::string& file) {
   const std::string text = read_text_file(file);
-  Groups groups;
+  RequestGroups groups;
   std::istringstream lines(text);
-  std::uint32_t number = 0;
+  int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
     const auto refuse = [&](const std::string& what) {
@@ -102,11 +104,12 @@ Json read_request_records(const std::string& file) {
     const Json record = Json::parse(line, nullptr, false);
     if (record.is_discarded()) refuse("is not JSON" + expected);
     if (!record.is_object()) refuse(std::string("is ") + record.type_name() + ", not an object" + expected);
-    if (const std::string problem = problem_of(record); !problem.empty()) refuse(problem);
+    if (const std::string problem = fault_of(record); !problem.empty()) refuse(problem);
     groups.add(record);
   }
   if (groups.all() == 0)
-    throw InputError(file, "has no requests; expected a line for each, as 'moelab run --requests' writes them");
+    throw InputError(file,
+                     "has no requests; expected a line for each, as 'moelab run --requests' writes them");
   return {{"requests_of", file}, {"all", groups.all()}, {"groups", groups.drawn(kMostRequestsDrawn)}};
 }
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Replays a folder of a real server's run, request by request, and prints predicted beside measured. Builds what it needs first.
 # usage: run.sh FOLDER [--model NAME] [--gpu NAME] [--gpus N] [--runtime NAME] [--tables FOLDER] [--format table|json] [--plot FILE.svg]
+# example: experiments/load/run.sh measured/RTX4090_Llama-3.1-8B --format json --plot out/replay.svg
+"$(dirname "$0")/../help.sh" "$0" "$@" && exit
 set -euo pipefail
 arguments=()
 before=

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Time and peak memory of simulations of 64 to 4,096 GPUs, one a server, as a Markdown table.
 # usage: scale.sh [EXECUTOR TOPOLOGY GPUS:REQUESTS_OF_EACH ...]      needs GNU time; builds what it needs
+# example: experiments/prism/scale.sh fast star 64:40 256:40
+"$(dirname "$0")/../help.sh" "$0" "$@" && exit
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 executor=${1:-fast}

@@ -307,8 +307,8 @@ TEST_CASE("load: the CSV file has a line for each run, the picture a curve for e
   for (const std::string& line : lines) CHECK(commas(line) == commas(lines.front()));
   CHECK(lines[1].rfind("smoe-base,1.0,", 0) == 0);
   const std::string picture = test::read_bytes(svg);
-  for (const char* text :
-       {"smoe-base", "llama-cpp", "Time to first token", "Time per output token", "unsettled"})
+  for (const char* text : {"smoe-base", "llama-cpp", "Time to first token", "Time per output token",
+                           "Throughput over TTFT", "TPOT p99", "unsettled"})
     CHECK(contains(picture, text));
 }
 
@@ -332,6 +332,55 @@ TEST_CASE("load: --out holds what --format json prints, and report draws it") {
   check_refusal(small_load({"--rates", "1", "--out", "/dev/null/no/a.json"}), "/dev/null is no folder");
 }
 
+TEST_CASE("load: its records are those of runs at its rates, and its percentiles theirs") {
+  const test::ScratchFolder folder;
+  const std::string of_load = (folder / "load.jsonl").string(), of_run = (folder / "run.jsonl").string();
+  const ProgramResult r = small_load({"--rates", "0.5,2", "--records", of_load, "--format", "json"});
+  CAPTURE(r.err);
+  REQUIRE(r.status == 0);
+  std::map<std::pair<double, int>, std::vector<json>> records;
+  for (const std::string& line : lines_of(test::read_bytes(of_load))) {
+    json q = json::parse(line);
+    std::vector<json>& run = records[{q["rate_per_s"], q["seed"]}];
+    q.erase("rate_per_s");
+    run.push_back(q);
+  }
+  REQUIRE(records.size() == 2 * 2);
+  const json result = json::parse(r.out);
+  for (const json& point : result["systems"][0]["points"])
+    for (const json& seed : point["seeds"]) {
+      const std::vector<json>& run = records[{point["rate_per_s"], seed["seed"]}];
+      REQUIRE(run.size() == 40);
+      double ttft = 0;
+      for (const json& q : run) ttft += q["first_token_s"].get<double>() - q["arrival_s"].get<double>();
+      CHECK(seed["ttft_s"]["mean"].get<double>() == Approx(ttft / 40).epsilon(1e-9));
+    }
+  REQUIRE(run_program(MOELAB_PROGRAM,
+                      words("run", {"--executor", "fast", "--requests", of_run, "--set",
+                                    "workload.requests=40", "--set", "workload.arrivals_per_s=2"}))
+              .status == 0);
+  std::vector<json> run;
+  for (const std::string& line : lines_of(test::read_bytes(of_run))) run.push_back(json::parse(line));
+  CHECK(run == records[{2.0, run.at(0)["seed"]}]);
+}
+
+TEST_CASE("load: records have commas where asked for, and the columns of all systems") {
+  const test::ScratchFolder folder;
+  const std::string csv = (folder / "r.csv").string();
+  const ProgramResult r = small_load({"--rates", "2", "--system", "llama-cpp", "--records", csv});
+  CAPTURE(r.err);
+  REQUIRE(r.status == 0);
+  CHECK(contains(r.out, "requests: " + csv));
+  const std::vector<std::string> lines = lines_of(test::read_bytes(csv));
+  REQUIRE(lines.size() == 1 + 2 * 2 * 40);
+  CHECK(lines.front().starts_with("system,rate_per_s,seed,request,server,arrival_s,"));
+  for (const std::string& line : lines)
+    CHECK(std::ranges::count(line, ',') == std::ranges::count(lines.front(), ','));
+  CHECK(lines[1].starts_with("smoe-base,2.0,1,0,,"));
+  check_refusal(small_load({"--rates", "2", "--records", (folder / "r.txt").string()}),
+                "expected a file that ends in .jsonl (a JSON object a request) or .csv");
+}
+
 TEST_CASE("load: where no system fits the status is 1, and what lacks is printed") {
   const ProgramResult none = load({"--rates", "1", "--seeds", "1", "--set", "budget=1 GB"});
   CHECK(none.status == 1);
@@ -347,7 +396,7 @@ TEST_CASE("load: bad input") {
   check_refusal(load({"--rates", "1,0,x,-2"}), "-2 requests a second: expected a rate above 0");
   check_refusal(load({"--rates", "nan"}), "'nan' is no number");
   check_refusal(load({"--rates", "1,,2"}), "'' is no number");
-  check_refusal(load({"--rates", "1e10"}), "more than any machine");
+  for (const char* rate : {"1e6", "1e10"}) check_refusal(load({"--rates", rate}), "more than any machine");
   check_refusal(load({"--find", "--slo", "tpt p95 < 1 s"}), "did you mean 'tpot'?");
   check_refusal(load({"--find", "--slo", "tpot p95 < 1"}), "expected a time with a unit");
   check_refusal(load({"--find", "--share", "99"}), "expected --slo with it");
@@ -404,11 +453,11 @@ TEST_CASE("load: on a cluster a rate is of all users, and says so in each form")
 }
 
 TEST_CASE("load: a rate above what any machine could do is unsettled, and said to be") {
-  const ProgramResult r = small_load({"--rates", "1000000"});
+  const ProgramResult r = small_load({"--rates", "100000"});
   REQUIRE(r.status == 0);
   CHECK(contains(r.out, "unsettled"));
   CHECK(contains(r.out,
-                 "note: smoe-base at 1e+06 requests/s: half of the requests stay longer than an eighth"));
+                 "note: smoe-base at 1e+05 requests/s: half of the requests stay longer than an eighth"));
   CHECK_FALSE(contains(r.out, "best"));
 }
 

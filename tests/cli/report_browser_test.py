@@ -48,9 +48,13 @@ def make_results(moelab, folder):
     pages["load"] = [folder / "load.json"]
     run(moelab, "load", "smoe-deepseek-3080ti", "--system", "smoe-base", "--system", "llama-cpp", "--rates", "0.5,2,8", "--requests", "30",
         "--seeds", "2", "--set", "workload.output_tokens=4", "--set", "workload.prompt_tokens=8", "--slo", "ttft p90 < 4 s, tpot p95 < 500 ms",
-        "--out", pages["load"][0])
+        "--out", pages["load"][0], "--records", folder / "requests.jsonl")
+    pages["load"].append(folder / "requests.jsonl")
+    pages["requests"] = [pages["load"][1]]
     pages["hostile-load"] = [folder / "hostile-load.json"]
     pages["hostile-load"][0].write_text(json.dumps(hostile_load(json.loads(pages["load"][0].read_text()))))
+    pages["hostile-load"].append(folder / "hostile.jsonl")
+    pages["hostile-load"][1].write_text("".join(json.dumps(q) + "\n" for q in hostile_requests()))
     pages["world"] = [folder / "world.json"]
     pages["world"][0].write_text(json.dumps(world_result()))
     pages["hostile-world"] = [pages["world"][0], folder / "hostile-world.json", pages["zipmoe"][0]]
@@ -105,6 +109,13 @@ def hostile_load(load):
     points[2]["seeds"][0] = {"seed": 1, "refusal": HOSTILE}
     del load["systems"][1]["points"][1:]
     return load
+
+
+def hostile_requests():
+    """Texts that are markup, numbers as large as a file may say, times that run backwards, rates of nothing, requests that never came."""
+    q = {"system": HOSTILE, "request": 0, "arrival_s": 0, "started_s": 0, "first_token_s": 1, "end_s": 2, "prompt_tokens": 0, "output_tokens": 2}
+    return [{**q, "class": HOSTILE, "rate_per_s": 0}, {**q, "system": "__proto__", "first_token_s": 1e12, "output_tokens": 1e12},
+            {**q, "rate_per_s": 1e12, "first_token_s": None, "end_s": None}, {**q, "arrival_s": 1e12, "first_token_s": 0, "end_s": 0, "class": None}]
 
 
 # Of a figure: drawn shapes that have a size, axes and legends aside.
@@ -320,17 +331,18 @@ def check_hostile(browser, page):
     browser.check_log("hostile")
 
 
-def check_load(browser, page, file):
+def check_load(browser, page, file, requests):
     """The panels share their rates; what is drawn and said is what the file says, by hand."""
     load = json.loads(file.read_text())
     browser.open(page)
     figure = browser.one("#chart-load")
     titles = [h.text for h in figure.find_elements(By.TAG_NAME, "h4")]
-    check(titles == ["TTFT p50", "TTFT p90", "TPOT p50", "TPOT p95", "Served", "Throughput", "Within the goals"], f"panels: {titles}")
+    check(titles == ["TTFT p90, p50 to p99", "TTFT p90", "TPOT p90, p50 to p99", "TPOT p95", "Served", "Throughput", "Within the goals"], f"panels: {titles}")
     axes = browser.js("""[...document.querySelectorAll('#chart-load svg')].map((svg) => [...svg.querySelectorAll('.role-axis')]
       .map((axis) => [...axis.querySelectorAll('.role-axis-label text')].filter((t) => t.style.opacity !== '0').map((t) => t.textContent))
       .filter((labels) => labels.length > 0))""")
     check(all((of[0][0], of[0][-1]) == ("0.5", "8") for of in axes), f"one axis of rates: {axes}")
+    check_bands(browser, load)
     check(axes[0][1] == axes[1][1] and axes[2][1] == axes[3][1], f"one scale a latency: {axes}")
     names = browser.js("[...document.querySelectorAll('#chart-load .role-axis-title')].map((t) => t.textContent)")
     check("asked for, requests/s" in names and "TTFT p90, s" in names and "Within the goals, % of requests" in names, f"axes have units: {names}")
@@ -345,7 +357,83 @@ def check_load(browser, page, file):
                                f": {system['system']}; asked for: {point['rate_per_s']:g} requests/s; TTFT p90: ")
             check(len(found) == 1 and abs(found[0] - wanted) <= 0.006 * wanted, f"TTFT p90 is {wanted}: {found}")
     check_load_rules(browser, load)
+    check_load_tradeoff(browser, load)
+    check_goodput(browser, load)
+    check_requests(browser, requests)
     check(not browser.one("#summary").is_displayed() and not browser.all("nav a[href='#summary']"), "no empty table of runs")
+
+
+def mean_over_seeds(point, *path):
+    def at(seed):
+        for key in path:
+            seed = seed[key]
+        return seed
+    return sum(at(seed) for seed in point["seeds"]) / len(point["seeds"])
+
+
+def near(found, wanted):
+    """As shown, with three digits."""
+    return abs(found - wanted) <= 0.006 * abs(wanted)
+
+
+def tips(browser, chart, begin):
+    """What marks of a chart say whose text begins so: {name: value with its unit}."""
+    texts = browser.js("""[...document.querySelectorAll(arguments[0])].map((p) => p.getAttribute('aria-label') ?? '')
+      .filter((text) => text.startsWith(arguments[1]))""", f"#chart-{chart} .mark-symbol path, #chart-{chart} .mark-rect path", begin)
+    return [dict(part.split(": ", 1) for part in text.split("; ")[1:]) for text in texts]
+
+
+def check_bands(browser, load):
+    """Each latency's line is its p90, in a band from p50 to p99, means over the seeds."""
+    for system in load["systems"]:
+        for point in system["points"]:
+            for name, key in (("TTFT", "ttft_s"), ("TPOT", "tpot_s")):
+                said = [tip for tip in tips(browser, "load", f": {system['system']}; asked for: {point['rate_per_s']:g} requests/s; {name} p90, p50 to p99: ")]
+                check(len(said) == 1, f"one mark: {said}")
+                for percentile, shown in (("p90", f"{name} p90, p50 to p99"), ("p50", "p50"), ("p99", "p99")):
+                    wanted = mean_over_seeds(point, key, percentile)
+                    check(near(float(said[0].get(shown, said[0][f"{name} p90, p50 to p99"]).split()[0]), wanted), f"{key} {percentile} is {wanted}: {said}")
+
+
+def check_load_tradeoff(browser, load):
+    """Each point has its throughput and latency; its line runs by the rates."""
+    for system in load["systems"]:
+        said = tips(browser, "load-tradeoff", f": {system['system']};")
+        check([tip["asked for"] for tip in said] == [f"{point['rate_per_s']:g} requests/s" for point in system["points"]], f"a mark a rate: {said}")
+        for tip, point in zip(said, system["points"]):
+            check(near(float(tip["throughput"].split()[0]), mean_over_seeds(point, "throughput_tokens_per_s")), f"throughput: {tip}")
+            check(near(float(tip["TPOT p99"].split()[0]), mean_over_seeds(point, "tpot_s", "p99")), f"TPOT p99: {tip}")
+            check(tip["verdict"] == point["verdict"], f"verdict: {tip}")
+
+
+def check_goodput(browser, load):
+    """A bar for each system and rate; those that do not last are pale, and none of them is called the best."""
+    note = browser.one("#chart-load-goodput > .note").text
+    for system in load["systems"]:
+        said = tips(browser, "load-goodput", f": {system['system']};")
+        check(len(said) == len(system["points"]), f"a bar a rate: {said}")
+        for tip, point in zip(said, system["points"]):
+            check(near(float(tip["goodput"].split()[0]), mean_over_seeds(point, "goodput_requests_per_s")), f"goodput: {tip}")
+        steady = [point for point in system["points"] if point["verdict"] == "steady"]
+        check(0 < len(steady) < len(system["points"]), f"{system['system']} is saturated at some rates")
+        best = max(steady, key=lambda point: mean_over_seeds(point, "goodput_requests_per_s"))
+        check(re.search(re.escape(f"{system['system']}: ") + r"[0-9.]+" + re.escape(f" requests/s within the goals, of {best['rate_per_s']:g} asked for."), note), note)
+    pale = browser.js("""[...document.querySelectorAll('#chart-load-goodput .mark-rect path')].filter((p) => p.getAttribute('fill-opacity') === '0.35').length""")
+    check(pale == sum(point["verdict"] != "steady" for system in load["systems"] for point in system["points"]), f"{pale} pale bars")
+
+
+def check_requests(browser, file):
+    """At the rate that is chosen a mark for each request, with the latency that its record has; and at all rates."""
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    rate = float(Select(browser.one("#requests-rate")).first_selected_option.get_attribute("value"))
+    for system in sorted({q["system"] for q in records}):
+        of = [q for q in records if q["system"] == system and q["rate_per_s"] == rate]
+        said = tips(browser, "requests", f": {system} · request ")
+        check(len(said) == len(of), f"{len(said)} marks of {len(of)} requests")
+        for tip, q in zip(said, of):
+            check(near(float(tip["TTFT"].split()[0]), q["first_token_s"] - q["arrival_s"]), f"TTFT of {q}: {tip}")
+    field = browser.one("#requests-rate")
+    check(after_each_choice(browser, browser.one("#chart-requests"), field)[0][2] >= len(records), "all rates have all requests")
 
 
 def check_load_rules(browser, load):
@@ -362,6 +450,7 @@ def check_hostile_load(browser, page):
     browser.open(page)
     check(browser.js("window.hacked === undefined && document.querySelectorAll('img').length === 0"), "no text of a load becomes HTML")
     check(HOSTILE in browser.one("#chart-load > .note").text and browser.all("#chart-load svg"), "it is shown as it is, and what can be drawn is")
+    check(HOSTILE in browser.one("#chart-requests .legend").text and browser.all("#chart-requests svg"), "so it is of requests")
     browser.check_log("hostile load")
 
 
@@ -377,7 +466,8 @@ def test(browser, pages, results, screenshots, axe):
     common = ["compare", "pareto", "states", "time", "layers"]
     expected = {"sweep": common, "panels": common, "zipmoe": common, "smoe": common,
                 "fluxmoe": ["compare", "pareto", "time", "series", "layers"],
-                "load": ["load"], "world": ["world"], "prism": ["compare", "pareto", "time", "servers", "local", "layers"],
+                "load": ["load", "load-tradeoff", "load-goodput", "requests"], "requests": ["requests"], "world": ["world"],
+                "prism": ["compare", "pareto", "time", "servers", "local", "layers"],
                 "all": ["compare", "pareto", "states", "time", "servers", "local", "series", "layers"]}
     for name, charts in expected.items():
         browser.open(pages[name])
@@ -386,10 +476,12 @@ def test(browser, pages, results, screenshots, axe):
         for width, dark in ((390, False), (768, False), (1440, False), (390, True), (1440, True)):
             browser.open(pages[name], width, dark)
             check(browser.js("document.documentElement.scrollWidth") <= width, f"{name}: wider than {width} px")
-            check_accessible(browser, f"{name} at {width} px", axe)
+            # Each page narrow and wide, light and dark; each with each of the other, and between them, on the one with all charts.
+            if name == "all" or (width, dark) in ((390, False), (1440, True)):
+                check_accessible(browser, f"{name} at {width} px", axe)
         browser.screenshot(screenshots / f"{name}-dark.png")
         browser.open(pages[name], width=360)
-        if name not in ("load", "world"):  # whose pages have no results beside their curves
+        if name not in ("load", "requests", "world"):  # whose pages have no results beside their curves
             kinds = browser.js("[...document.querySelectorAll('#table thead th')].slice(0, 2).map((th) => th.querySelector('.unit') !== null)")
             check(kinds[:1] == [False] and kinds[1:] == [True], f"{name}: a figure stands beside the system on a phone: {kinds}")
             box = browser.js("(() => { const [, th] = document.querySelectorAll('#table thead th'); const { left, right } = th.getBoundingClientRect(); return [left, right]; })()")
@@ -407,7 +499,7 @@ def test(browser, pages, results, screenshots, axe):
     check_panels(browser, pages["panels"])
     check_frontiers(browser, pages, results)
     check_hostile(browser, pages["hostile"])
-    check_load(browser, pages["load"], results["load"][0])
+    check_load(browser, pages["load"], *results["load"])
     check_hostile_load(browser, pages["hostile-load"])
     check_world(browser, pages["world"], results["world"][0])
     check_hostile_world(browser, pages["hostile-world"], HOSTILE)

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "cli/report/report.hpp"
+#include "cli/report/request_records.hpp"
 #include "cli/report/result_files.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
@@ -205,6 +206,93 @@ TEST_CASE("report: curves over the request rate stand beside results") {
   const std::string page = report_html({"t", "", {}, {hostile}});
   CHECK(count(page, "</script>") == 3);  // the data, Vega, the page's own
   CHECK(Json::parse(data_of(page))["loads"] == Json::array({hostile}));
+}
+
+/// As `moelab run --requests` writes one.
+Json a_request(std::size_t number) {
+  return {{"system", "vllm"},     {"seed", 1},          {"request", number},  {"server", nullptr},
+          {"arrival_s", number},  {"started_s", 1.5},   {"first_token_s", 2}, {"end_s", 3.5},
+          {"prompt_tokens", 100}, {"output_tokens", 4}, {"preempted", 0}};
+}
+
+TEST_CASE("report: requests stand beside results, or alone") {
+  const test::ScratchFolder folder;
+  Json of_class = a_request(1);
+  of_class.update({{"rate_per_s", 4.0}, {"class", "chat"}, {"end_s", nullptr}});
+  const std::string file =
+      file_of(folder, "r.jsonl", a_request(0).dump() + "\n\n" + of_class.dump() + "\n" + a_request(2).dump());
+  const Report alone = read_result_files({file});
+  CHECK(alone.title == "Request by request");
+  REQUIRE(alone.requests.size() == 1);
+  CHECK(alone.requests[0] ==
+        Json({{"requests_of", file},
+              {"all", 3},
+              {"groups",
+               {{{"system", "vllm"},
+                 {"rate_per_s", nullptr},
+                 {"all", 2},
+                 {"requests", {{0, 0, 100, 4, 1.5, 2, 3.5, nullptr}, {2, 2, 100, 4, 1.5, 2, 3.5, nullptr}}}},
+                {{"system", "vllm"},
+                 {"rate_per_s", 4.0},
+                 {"all", 1},
+                 {"requests", Json::array({{1, 1, 100, 4, 1.5, 2, nullptr, "chat"}})}}}}}));
+  CHECK(Json::parse(data_of(report_html(alone)))["requests"] == Json::array({alone.requests[0]}));
+  const std::string load = file_of(folder, "load.json", a_load().dump());
+  CHECK(read_result_files({file, load}).title == "small");
+}
+
+TEST_CASE("report: of many requests each group has its share, spread over its lines") {
+  const test::ScratchFolder folder;
+  std::string text;
+  constexpr std::size_t kAll = 4 * kMostRequestsDrawn;
+  for (std::size_t i = 0; i < kAll; ++i) {
+    Json q = a_request(i);
+    if (i % 4 == 0) q["system"] = "other";
+    text += q.dump() + "\n";
+  }
+  const Json drawn = read_request_records(file_of(folder, "r.jsonl", text));
+  CHECK(drawn["all"] == kAll);
+  std::size_t shown = 0;
+  for (const Json& group : drawn["groups"]) {
+    const Json& requests = group["requests"];
+    shown += requests.size();
+    CHECK(requests.size() == group["all"].get<std::size_t>() / 4);
+    for (std::size_t i = 1; i < requests.size(); ++i)  // every fourth of the group's
+      CHECK(requests[i][0].get<double>() - requests[i - 1][0].get<double>() ==
+            Approx(group["system"] == "other" ? 16 : 16.0 / 3).margin(0.7));
+  }
+  CHECK(shown <= kMostRequestsDrawn);
+}
+
+TEST_CASE("report: a line that is no request is refused, with its number") {
+  const test::ScratchFolder folder;
+  const auto problem_with = [&](const std::string& line) {
+    try {
+      read_result_files({file_of(folder, "bad.jsonl", a_request(0).dump() + "\n" + line + "\n")});
+    } catch (const InputError& error) {
+      CHECK(error.problems().front().line == 2);
+      return error.problems().front().what;
+    }
+    return std::string("accepted");
+  };
+  const auto with = [&](const char* key, const Json& value) {
+    Json q = a_request(1);
+    q[key] = value;
+    return problem_with(q.dump());
+  };
+  CHECK(contains(problem_with("{"), "is not JSON; expected a request, as 'moelab run --requests'"));
+  CHECK(contains(problem_with("[1]"), "is array, not an object"));
+  CHECK(contains(problem_with("\xff"), "is not JSON"));
+  CHECK(contains(with("system", 3), "system: expected a text; 'moelab run --requests' writes it so"));
+  for (const char* key : {"request", "arrival_s", "prompt_tokens", "output_tokens", "started_s"}) {
+    CHECK(contains(with(key, nullptr), std::string(key) + ": expected a number from 0 to 1e+12"));
+    CHECK(contains(with(key, -1), "a number from 0"));
+    CHECK(contains(with(key, 1e300), "a number from 0"));
+  }
+  CHECK(contains(with("end_s", "soon"), "end_s: expected a number from 0 to 1e+12 or null"));
+  CHECK(contains(with("class", 3), "class: expected a text or null"));
+  CHECK(with("first_token_s", nullptr) == "accepted");
+  CHECK(contains(refusal_of(file_of(folder, "none.jsonl", "\n")), "has no requests"));
 }
 
 TEST_CASE("report: a file of curves that keeps not to its form is refused, with the place") {

@@ -16,7 +16,7 @@ const isWide = (values) => values.length > 1 && Math.min(...values) > 0 && Math.
 function barsDrawing(data, metric, choice, { colours, width }, legend) {
   const log = choice.log === null ? isWide(data.map(({ value }) => value)) : choice.log && data.every(({ low }) => low > 0);
   const labels = distinctLabels(data.map(({ label }) => label));
-  const bars = data.slice(0, mostBars).map((bar, i) => ({ opacity: 0.9, ...bar, label: labels[i], colour: bar.look.colour, number: shortNumber(bar.value) }));
+  const bars = data.slice(0, mostBars).map((bar, i) => ({ opacity: barOpacity, ...bar, label: labels[i], colour: bar.look.colour, number: shortNumber(bar.value) }));
   const sentence = extremes(data, metric);
   return {
     spec: barSpec({ bars, title: titleOf(metric), log, colours, width, description: `Bars: ${titleOf(metric)}. ${sentence}` }),

@@ -188,10 +188,20 @@ const goodputChart = (load, index) => ({
     const metric = { name: 'Goodput', unit: 'requests/s' };
     const data = load.systems.flatMap(({ system, points }) => points.filter((point) => choice.rate === '' || point.rate_per_s === Number(choice.rate))
       .map((point) => ({ point, value: loadValue(point, (seed) => numberAt(seed, 'goodput_requests_per_s')) })).filter(({ value }) => value !== null)
-      .map(({ point, value: { mean, low, high } }) => ({ label: `${system} · ${shortNumber(point.rate_per_s, 4)} requests/s`, value: mean, low, high,
-        look: lookOfSystem(system, place.colours), opacity: point.verdict === 'steady' ? 0.9 : 0.35,
+      .map(({ point, value: { mean, low, high } }) => ({ system, rate: point.rate_per_s, label: `${system} · ${shortNumber(point.rate_per_s, 4)} requests/s`, value: mean, low, high,
+        look: lookOfSystem(system, place.colours), opacity: point.verdict === 'steady' ? barOpacity : 0.35,
         tip: [['', system], ['asked for', `${shortNumber(point.rate_per_s)} requests/s`], ['goodput', withUnit(mean, metric)], ['verdict', textAt(point, 'verdict')]] })));
-    return data.length === 0 ? null : barsDrawing(data, metric, { log: false }, place, load.systems.map(({ system }) => ({ name: system, ...lookOfSystem(system, place.colours), sign: '■' })));
+    if (data.length === 0) return null;
+    const sentence = load.systems.map(({ system }) => this.sentenceOf(system, data.filter((one) => one.system === system))).join(' ') + firstOf(mostBars, data.length);
+    const legend = load.systems.map(({ system }) => ({ name: system, ...lookOfSystem(system, place.colours), sign: '■' }));
+    return { ...barsDrawing(data, metric, { log: false }, place, legend), sentence };
+  },
+  /// Of the rates that it keeps up with, as only these last.
+  sentenceOf(system, bars) {
+    const steady = bars.filter(({ opacity }) => opacity === barOpacity);
+    if (steady.length === 0) return `${system} keeps up with none of these rates.`;
+    const best = steady.reduce((a, b) => (b.value > a.value ? b : a));
+    return `${system}: ${shortNumber(best.value)} requests/s within the goals, of ${shortNumber(best.rate, 4)} asked for.`;
   },
 });
 

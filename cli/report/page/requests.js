@@ -30,9 +30,10 @@ const requestChart = (file, index) => ({
   choices: () => {
     const known = (of) => file.groups.some(({ requests }) => requests.some((q) => of(q) !== null));
     const rates = unique(file.groups.map(({ rate_per_s: rate }) => rate).filter((rate) => rate !== null)).sort((a, b) => a - b);
+    const varies = ({ of }) => unique(file.groups.flatMap(({ requests }) => requests.map(of))).length > 1;
     const latencies = requestLatencies.filter(({ of }) => known(of));
     return [{ key: 'latency', label: 'Of', options: latencies.map((metric) => [metric.key, titleOf(metric)]), chosen: latencies[0]?.key ?? 'ttft' },
-            { key: 'cause', label: 'Over', options: requestCauses.map(({ key, title }) => [key, title]), chosen: 'prompt' },
+            { key: 'cause', label: 'Over', options: requestCauses.map(({ key, title }) => [key, title]), chosen: (requestCauses.find(varies) ?? requestCauses[0]).key },
             { key: 'rate', label: 'At', options: [['', 'all rates'], ...rates.map((rate) => [String(rate), `${shortNumber(rate, 4)} requests/s`])],
               chosen: rates.length === 0 ? '' : String(rates[Math.floor((rates.length - 1) / 2)]) }];
   },
@@ -45,7 +46,7 @@ const requestChart = (file, index) => ({
     const systems = unique(points.map(({ system }) => system));
     const sentence = (drawnRequests(file) < file.all ? 'Of those drawn: ' : '') + systems.map((system) => this.sentenceOf(system, points.filter((point) => point.system === system).map(({ y }) => y), latency)).join(' ');
     return {
-      spec: scatterSpec({ points, front: [], xTitle: cause.title, title: titleOf(latency), xLog: isWide(points.map(({ x }) => x)), log, colours, width, height: 360,
+      spec: scatterSpec({ points, front: [], xTitle: cause.title, title: titleOf(latency), xLog: isWide(points.map(({ x }) => x)), log, colours, width, height: 360, size: points.length > 300 ? 30 : 80,
                           description: `Points: ${titleOf(latency)}, over ${cause.title}. ${sentence}` }),
       log, sentence, legend: systems.map((name) => ({ name, ...lookOfSystem(name, colours) })),
       head: ['', 'request', 'asked for, requests/s', 'class', cause.title, titleOf(latency)],

@@ -4,6 +4,7 @@
 const shapes = [['circle', '●'], ['square', '■'], ['triangle-up', '▲'], ['diamond', '◆'], ['cross', '✚'],
                 ['triangle-down', '▼'], ['triangle-right', '▶'], ['triangle-left', '◀']];
 const dashes = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2]];
+const barOpacity = 0.9;
 const mostBars = 80, mostLines = 32;  // more cannot be told apart: filters choose which
 
 /// What a chart says that leaves some out.
@@ -200,7 +201,8 @@ function lineSpec({ lines, xTitle, title, xLog = false, log, marked, colours, wi
   };
 }
 
-function scatterSpec({ points, front, xTitle, title, xLog, log, colours, width, height, description }) {
+/// size: of a mark, in square pixels; those of the front have twice as much.
+function scatterSpec({ points, front, xTitle, title, xLog, log, colours, width, height, description, size = 80 }) {
   const x = { scale: 'x', field: 'x' };
   const y = { scale: 'y', field: 'y' };
   const scale = (name, range, isLog) => ({ name, type: isLog ? 'log' : 'linear', zero: false, nice: true, range, padding: 12,
@@ -215,7 +217,7 @@ function scatterSpec({ points, front, xTitle, title, xLog, log, colours, width, 
       { type: 'line', from: { data: 'front' }, encode: { update: { x, y, interpolate: { value: 'step-after' }, stroke: { value: colours.quiet },
         strokeWidth: { value: 1.5 }, strokeDash: { value: [4, 3] } } } },
       { type: 'symbol', from: { data: 'points' }, encode: {
-        update: { x, y, shape: { field: 'shape' }, fill: { field: 'colour' }, size: { signal: 'datum.best ? 150 : 80' },
+        update: { x, y, shape: { field: 'shape' }, fill: { field: 'colour' }, size: { signal: `datum.best ? ${2 * size} : ${size}` },
                   fillOpacity: { signal: 'datum.oracle ? 0 : datum.best ? 1 : 0.65' },
                   stroke: { signal: `datum.oracle ? datum.colour : ${JSON.stringify(colours.ground)}` }, ...tipOf },
         hover: { fillOpacity: { value: 1 }, stroke: { value: colours.ink } } } }],
