@@ -10,6 +10,7 @@
 #include "cli/report/document_check.hpp"
 #include "models/input_error.hpp"
 #include "models/text_file.hpp"
+#include "sim/results/other_file.hpp"
 
 namespace moelab {
 namespace {
@@ -91,19 +92,21 @@ Json read_request_records(const std::string& file) {
   const std::string text = read_text_file(file);
   RequestGroups groups;
   std::istringstream lines(text);
+  const std::string expected =
+      "; expected a request a line, as 'moelab run --requests' and 'moelab load --records' write them";
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
     const auto refuse = [&](const std::string& what) {
       throw InputError(std::vector<Problem>{{file, number, 0, what}});
     };
-    const std::string expected =
-        "; expected a request, as 'moelab run --requests' and 'moelab load --records' write it";
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     check_json_depth(file, line);
     const Json record = Json::parse(line, nullptr, false);
     if (record.is_discarded()) refuse("is not JSON" + expected);
     if (!record.is_object()) refuse(std::string("is ") + record.type_name() + ", not an object" + expected);
+    if (groups.all() == 0 && !record.contains("system"))
+      throw InputError(file, kind_of_text(file, text) + expected);  // lines of another kind
     if (const std::string problem = fault_of(record); !problem.empty()) refuse(problem);
     groups.add(record);
   }

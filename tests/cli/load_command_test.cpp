@@ -462,25 +462,25 @@ TEST_CASE("load: a rate above what any machine could do is unsettled, and said t
 }
 
 TEST_CASE("load: where too few requests come, the sentence says that it cannot tell, and what would") {
-  // Each request stays for longer than the microseconds in which all come, and no latency is an hour.
+  // Each request stays for longer than the milliseconds in which all come, and no latency is an hour.
   const std::string whether =
       "whether it meets 'TTFT P95 < 1 h': too few requests came for a steady state, "
       "more of them (--requests) or a lower rate would tell";
   const std::vector<std::string> level{"--slo", "TTFT P95 < 1 h"};
-  const ProgramResult one = small_load({"--rates", "1000000", level[0], level[1]});
+  const ProgramResult one = small_load({"--rates", "100000", level[0], level[1]});
   CAPTURE(one.err);
   REQUIRE(one.status == 0);
   CHECK(one.out.rfind("smoe-base: cannot tell at this rate " + whether + "\n", 0) == 0);
   CHECK(contains(one.out, "100.0"));  // per cent of requests within the limit
-  const ProgramResult two = small_load({"--rates", "1000000,2000000"});
+  const ProgramResult two = small_load({"--rates", "100000,200000"});
   CHECK(two.out.rfind("smoe-base: cannot tell at any of these rates whether it keeps up: ", 0) == 0);
 }
 
 TEST_CASE("load: at one rate it cannot tell, at another it does not") {
-  // 400 requests at 40 a second saturate it; at a million a second they come within 0.4 ms.
-  const ProgramResult r = load({"--rates", "40,1000000", "--requests", "400", "--seeds", "1"});
+  // 400 requests at 40 a second saturate it; at a hundred thousand a second they come within 4 ms.
+  const ProgramResult r = load({"--rates", "40,100000", "--requests", "400", "--seeds", "1"});
   REQUIRE(r.status == 0);
-  CHECK(r.out.rfind("smoe-base: cannot tell at 1e+06 requests/s whether it keeps up: ", 0) == 0);
+  CHECK(r.out.rfind("smoe-base: cannot tell at 1e+05 requests/s whether it keeps up: ", 0) == 0);
   CHECK(contains(r.out, "; at the other rates it does not; saturated at 40 requests/s\n"));
 }
 

@@ -54,7 +54,8 @@ TEST_CASE("other files: report and explain say what a file is that is no result,
              "is a GGUF file; 'moelab model import ");  // the word of the message in its name
   check_told("config.json", R"({"model_type": "qwen3_moe"})",
              "is a model's config.json; 'moelab model import ");
-  check_told("r.jsonl", "{\"a\": 1}\n{\"a\": 2}\n", "holds a JSON document a line");
+  check_told("r.jsonl", "{\"a\": 1}\n{\"a\": 2}\n",
+             "holds a JSON document a line; 'moelab trace import jsonl ");
 }
 
 TEST_CASE("other files: explain sends what load wrote to report") {

@@ -280,7 +280,7 @@ TEST_CASE("report: a line that is no request is refused, with its number") {
     q[key] = value;
     return problem_with(q.dump());
   };
-  CHECK(contains(problem_with("{"), "is not JSON; expected a request, as 'moelab run --requests'"));
+  CHECK(contains(problem_with("{"), "is not JSON; expected a request a line, as 'moelab run --requests'"));
   CHECK(contains(problem_with("[1]"), "is array, not an object"));
   CHECK(contains(problem_with("\xff"), "is not JSON"));
   CHECK(contains(with("system", 3), "system: expected a text; 'moelab run --requests' writes it so"));
