@@ -22,13 +22,23 @@ std::vector<std::string> options_of(const CLI::App& command) {
   return names;
 }
 
+/// A word that stands alone, where a command takes none: of the one option that it needs and was not given.
+std::string option_for(const CLI::App& command, const std::string& word) {
+  std::vector<std::string> missing;
+  for (const CLI::Option* option : command.get_options())
+    if (option->get_required() && option->count() == 0) missing.push_back(option->get_name());
+  return missing.size() == 1 && missing.front().starts_with("--")
+             ? " (did you mean '" + missing.front() + " " + word + "'?)"
+             : "";
+}
+
 std::string about(const CLI::App& command, const std::string& word) {
   if (word.front() == '-') {
     const std::string option = word.substr(0, word.find('='));
     return "no option '" + option + "'" + suggestion(option, options_of(command));
   }
   const std::vector<std::string> commands = commands_of(command);
-  if (commands.empty()) return "'" + word + "' was not expected";
+  if (commands.empty()) return "'" + word + "' was not expected" + option_for(command, word);
   return "no command '" + word + "'" + suggestion(word, commands);
 }
 

@@ -276,6 +276,8 @@ TEST_CASE("a command line with a word that nothing takes: the nearest name, or w
       {{"trace", "hits", "x", "--policy", "lru", "--capacity", "1", "--fromat", "json"},
        "moelab trace hits: no option '--fromat' (did you mean '--format'?)"},
       {{"trace", "stats", "x", "y"}, "moelab trace stats: 'y' was not expected"},
+      {{"advise", "olmoe-1b-7b"},
+       "moelab advise: 'olmoe-1b-7b' was not expected (did you mean '--model olmoe-1b-7b'?)"},
       {{"model"}, "moelab model: a command is missing; expected one of import\n"},
       {{"trace"}, "moelab trace: a command is missing; expected one of import, import-requests, "},
       {{"trace", "import"}, "moelab trace import: a command is missing; expected one of csv, "},
