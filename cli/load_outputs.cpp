@@ -336,10 +336,11 @@ std::string load_csv(const LoadReport& r) {
 
 plot::Figure load_figure(const LoadReport& r) {
   const Scenario& s = r.runs->scenario();
-  plot::Figure figure{
-      .title = s.name + ": " + s.model.title + " on " + s.place_title(),
-      .caption = "line: p95, band: p50 to p99, means over " + std::to_string(r.runs->seeds()) + " seeds of " +
-                 std::to_string(r.runs->requests()) + " requests; arrivals " + arrivals_text(s)};
+  plot::Figure figure{.title = s.name + ": " + s.model.title + " on " + s.place_title(),
+                      .caption = "TTFT and TPOT over the rate: p95 in a band from p50 to p99; means over " +
+                                 std::to_string(r.runs->seeds()) + " seeds of " +
+                                 std::to_string(r.runs->requests()) + " requests; arrivals " +
+                                 arrivals_text(s)};
   figure.panels = {
       latency_panel(r, "Time to first token", Latency::ttft,
                     {.label = "TTFT", .unit = "s", .scale = plot::ScaleKind::log}),

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "cli/commands.hpp"
 #include "cli/load_report.hpp"
 #include "models/json.hpp"
 #include "models/lower_case.hpp"
@@ -27,9 +28,13 @@ void each_load_record(const LoadReport& r, const Add& add) {
     }
 }
 
-/// The columns of all of them, in the order in which they come up: some systems' requests have more.
+/// Those that every request has, and then, in the order in which they come up, those of some systems.
 std::vector<std::string> record_columns(const LoadReport& r) {
-  std::vector<std::string> columns;
+  std::vector<std::string> columns{"system", "rate_per_s"};
+  std::string header = requests_csv({});
+  header.pop_back();  // the end of the line
+  for (const std::string& column : parts_between_commas(header))
+    if (column != columns.front()) columns.push_back(column);
   each_load_record(r, [&](const Json& record) {
     for (const auto& [key, value] : record.items())
       if (std::ranges::find(columns, key) == columns.end()) columns.push_back(key);

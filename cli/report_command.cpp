@@ -45,9 +45,12 @@ void run(const ReportArguments& options) {
   Report report = read(options, missing);
   if (!options.title.empty()) report.title = options.title;
   write_outputs({{options.out, report_html(report)}});
-  const std::size_t results =
-      report.points.size() + report.loads.size() + report.worlds.size() + report.requests.size();
+  const std::size_t results = report.points.size() + report.loads.size() + report.worlds.size();
+  const std::size_t requests = report.requests.size();
   std::cout << "report: " << options.out << " (" << results << (results == 1 ? " result" : " results")
+            << (requests == 0   ? ""
+                : requests == 1 ? " and a file of requests"
+                                : " and files of requests")
             << (missing > 0 ? "; " + std::to_string(missing) + " points have none" : "")
             << "), opens in any browser\n";
 }

@@ -36,7 +36,11 @@ std::string fault_of(const Json& record) {
   check.text("", record, "system");
   for (const RecordField& field : kRecordFields)
     check.number("", record, field.key, kMostOfRecord, field.may_be_null);
-  if (record.contains("class")) check.text_or_null("", record, "class");
+  if (record.contains("measured") && !record["measured"].is_boolean())
+    check.fail("measured", "true or false");
+  for (const char* key : {"class", "server"})
+    if (record.contains(key)) check.text_or_null("", record, key);
+  if (record.contains("seed")) check.number("", record, "seed", 1.9e19, true);  // 64 bits
   if (record.contains("rate_per_s")) check.number("", record, "rate_per_s", kMostOfRecord, true);
   return check.problem();
 }
@@ -57,13 +61,15 @@ class RequestGroups {
     if (is_new) groups_.push_back({record["system"], rate, {}});
     Json request = Json::array();
     for (const RecordField& field : kRecordFields) request.push_back(record[field.key]);
-    request.push_back(record.contains("class") ? record["class"] : Json(nullptr));
+    for (const char* key : {"class", "seed", "server"})
+      request.push_back(record.contains(key) ? record[key] : Json(nullptr));
     groups_[found->second].requests.push_back(std::move(request));
     ++all_;
   }
   std::size_t all() const { return all_; }
 
-  /// Every group's share of `most`, spread evenly over it; of more groups than that the first ones.
+  /// Every group's share of `most`, one at least, spread evenly over it; of more groups than that the first
+  /// ones.
   Json drawn(std::size_t most) const {
     Json list = Json::array();
     for (const RequestGroup& group : groups_) {
@@ -95,25 +101,33 @@ Json read_request_records(const std::string& file) {
   const std::string expected =
       "; expected a request a line, as 'moelab run --requests' and 'moelab load --records' write them";
   int number = 0;
+  std::size_t left_out = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
     const auto refuse = [&](const std::string& what) {
       throw InputError(std::vector<Problem>{{file, number, 0, what}});
     };
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    check_json_depth(file, line);
+    try {
+      check_json_depth(file, line);
+    } catch (const InputError& error) {
+      refuse(error.problems().front().what);
+    }
     const Json record = Json::parse(line, nullptr, false);
     if (record.is_discarded()) refuse("is not JSON" + expected);
-    if (!record.is_object()) refuse(std::string("is ") + record.type_name() + ", not an object" + expected);
-    if (groups.all() == 0 && !record.contains("system"))
+    if (!record.is_object()) refuse("is no JSON object" + expected);
+    if (groups.all() + left_out == 0 && !record.contains("system"))
       throw InputError(file, kind_of_text(file, text) + expected);  // lines of another kind
     if (const std::string problem = fault_of(record); !problem.empty()) refuse(problem);
-    groups.add(record);
+    if (record.contains("measured") && record["measured"] == false)
+      ++left_out;
+    else
+      groups.add(record);
   }
-  if (groups.all() == 0)
-    throw InputError(file,
-                     "has no requests; expected a line for each, as 'moelab run --requests' writes them");
-  return {{"requests_of", file}, {"all", groups.all()}, {"groups", groups.drawn(kMostRequestsDrawn)}};
+  return {{"requests_of", file},
+          {"all", groups.all()},
+          {"left_out", left_out},
+          {"groups", groups.drawn(kMostRequestsDrawn)}};
 }
 
 bool is_request_records(const Json& document) {

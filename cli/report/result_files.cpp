@@ -65,6 +65,7 @@ std::string told_problem_of(const std::string& file, const Json& result) {
 /// All that files hold, by its kind.
 struct FileResults {
   std::vector<FileResult> runs, loads, worlds, requests;
+  std::vector<std::string> without_requests;  // files of requests that have none, as where no system fits
 };
 
 /// Adds a document of a kind of its own, or what is wrong with it.
@@ -77,7 +78,12 @@ void add_document(const std::string& file, Json document, const std::string& pro
 /// The results of a file: of runs, of one `moelab load`, of published measurements, or of requests.
 void add_results(const std::string& file, Problems& problems, FileResults& all) {
   if (lower_case(file).ends_with(".jsonl")) {
-    all.requests.push_back({file, read_request_records(file)});
+    Json records = read_request_records(file);
+    std::vector<std::string>& without = all.without_requests;
+    if (records["all"] == 0)
+      without.push_back(file);
+    else
+      all.requests.push_back({file, std::move(records)});
     return;
   }
   Json document = parse_json(file);
@@ -269,6 +275,10 @@ Report read_result_files(const std::vector<std::string>& files) {
   std::vector<FileResult> all = found.loads;
   all.insert(all.end(), found.worlds.begin(), found.worlds.end());
   all.insert(all.end(), found.runs.begin(), found.runs.end());
+  if (all.empty() && found.requests.empty() && !found.without_requests.empty())
+    throw InputError(found.without_requests.front(),
+                     "has no requests that statistics are of; expected a line for each, as 'moelab run "
+                     "--requests' writes them");
   if (all.empty()) all = found.requests;  // they stand beside a result, which says what they are of
   if (all.empty()) throw InputError("", "there is no result to report on");
   Report report{title_of(all), common(all, "question"), {}};

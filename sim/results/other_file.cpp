@@ -70,6 +70,10 @@ std::string kind_of_name(const std::string& file, std::string_view text) {
     return "is a timeline of a run; https://ui.perfetto.dev shows it; 'moelab run SCENARIO --out "
            "result.json' "
            "writes a result";
+  if (name.ends_with(".csv") && text.starts_with("system,") && text.find(",started_s,") != text.npos)
+    return "has a line for each request of runs; 'moelab report' draws those of a .jsonl file, which "
+           "--requests "
+           "and --records write as well";
   if (name.ends_with(".csv"))
     return "is a CSV table; 'moelab trace import csv FILE --experts N --out trace.safetensors' reads one of "
            "routing, and 'moelab trace import-requests log FILE --out requests.csv' one of requests";

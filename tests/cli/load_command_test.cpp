@@ -381,6 +381,23 @@ TEST_CASE("load: records have commas where asked for, and the columns of all sys
                 "expected a file that ends in .jsonl (a JSON object a request) or .csv");
 }
 
+TEST_CASE("load: where no system fits there are no records, and report takes them beside the result") {
+  const test::ScratchFolder folder;
+  const std::string csv = (folder / "r.csv").string(), jsonl = (folder / "r.jsonl").string(),
+                    out = (folder / "r.json").string(), page = (folder / "r.html").string();
+  const auto none = [&](const std::string& records) {
+    return load({"--rates", "1", "--seeds", "1", "--set", "budget=1 GB", "--records", records, "--out", out});
+  };
+  CHECK(none(csv).status == 1);
+  CHECK(test::read_bytes(csv).starts_with("system,rate_per_s,seed,request,server,arrival_s,"));
+  CHECK(lines_of(test::read_bytes(csv)).size() == 1);
+  CHECK(none(jsonl).status == 1);
+  CHECK(run_program(MOELAB_PROGRAM, {"report", out, jsonl, "--out", page}).status == 0);
+  check_refusal(run_program(MOELAB_PROGRAM, {"report", jsonl, "--out", page}), "has no requests");
+  check_refusal(run_program(MOELAB_PROGRAM, {"report", csv, "--out", page}),
+                "'moelab report' draws those of a .jsonl file");
+}
+
 TEST_CASE("load: where no system fits the status is 1, and what lacks is printed") {
   const ProgramResult none = load({"--rates", "1", "--seeds", "1", "--set", "budget=1 GB"});
   CHECK(none.status == 1);

@@ -430,6 +430,11 @@ def check_requests(browser, file):
         of = [q for q in records if q["system"] == system and q["rate_per_s"] == rate]
         said = tips(browser, "requests", f": {system} · request ")
         check(len(said) == len(of), f"{len(said)} marks of {len(of)} requests")
+        ttft = sorted(q["first_token_s"] - q["arrival_s"] for q in of)
+        middle = (ttft[(len(ttft) - 1) // 2] + ttft[len(ttft) // 2]) / 2
+        note = browser.one("#chart-requests > .note").text
+        found = re.search(re.escape(f"{system}: TTFT p50 ") + r"([0-9.]+) s", note)
+        check(note.startswith(f"At {rate:g} requests/s, all seeds together: ") and near(float(found[1]), middle), f"{middle}: {note}")
         for tip, q in zip(said, of):
             check(near(float(tip["TTFT"].split()[0]), q["first_token_s"] - q["arrival_s"]), f"TTFT of {q}: {tip}")
     field = browser.one("#requests-rate")
@@ -476,8 +481,8 @@ def test(browser, pages, results, screenshots, axe):
         for width, dark in ((390, False), (768, False), (1440, False), (390, True), (1440, True)):
             browser.open(pages[name], width, dark)
             check(browser.js("document.documentElement.scrollWidth") <= width, f"{name}: wider than {width} px")
-            # Each page narrow and wide, light and dark; each with each of the other, and between them, on the one with all charts.
-            if name == "all" or (width, dark) in ((390, False), (1440, True)):
+            # All five on the pages with most kinds of charts; of others two: narrow and light, wide and dark.
+            if name in ("all", "load", "world") or (width, dark) in ((390, False), (1440, True)):
                 check_accessible(browser, f"{name} at {width} px", axe)
         browser.screenshot(screenshots / f"{name}-dark.png")
         browser.open(pages[name], width=360)

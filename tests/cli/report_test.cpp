@@ -219,23 +219,29 @@ TEST_CASE("report: requests stand beside results, or alone") {
   const test::ScratchFolder folder;
   Json of_class = a_request(1);
   of_class.update({{"rate_per_s", 4.0}, {"class", "chat"}, {"end_s", nullptr}});
-  const std::string file =
-      file_of(folder, "r.jsonl", a_request(0).dump() + "\n\n" + of_class.dump() + "\n" + a_request(2).dump());
+  Json warming_up = a_request(3);
+  warming_up["measured"] = false;
+  const std::string file = file_of(
+      folder, "r.jsonl",
+      a_request(0).dump() + "\n\n" + of_class.dump() + "\n" + warming_up.dump() + "\n" + a_request(2).dump());
   const Report alone = read_result_files({file});
   CHECK(alone.title == "Request by request");
   REQUIRE(alone.requests.size() == 1);
   CHECK(alone.requests[0] ==
         Json({{"requests_of", file},
               {"all", 3},
+              {"left_out", 1},
               {"groups",
                {{{"system", "vllm"},
                  {"rate_per_s", nullptr},
                  {"all", 2},
-                 {"requests", {{0, 0, 100, 4, 1.5, 2, 3.5, nullptr}, {2, 2, 100, 4, 1.5, 2, 3.5, nullptr}}}},
+                 {"requests",
+                  {{0, 0, 100, 4, 1.5, 2, 3.5, nullptr, 1, nullptr},
+                   {2, 2, 100, 4, 1.5, 2, 3.5, nullptr, 1, nullptr}}}},
                 {{"system", "vllm"},
                  {"rate_per_s", 4.0},
                  {"all", 1},
-                 {"requests", Json::array({{1, 1, 100, 4, 1.5, 2, nullptr, "chat"}})}}}}}));
+                 {"requests", Json::array({{1, 1, 100, 4, 1.5, 2, nullptr, "chat", 1, nullptr}})}}}}}));
   CHECK(Json::parse(data_of(report_html(alone)))["requests"] == Json::array({alone.requests[0]}));
   const std::string load = file_of(folder, "load.json", a_load().dump());
   CHECK(read_result_files({file, load}).title == "small");
@@ -281,7 +287,7 @@ TEST_CASE("report: a line that is no request is refused, with its number") {
     return problem_with(q.dump());
   };
   CHECK(contains(problem_with("{"), "is not JSON; expected a request a line, as 'moelab run --requests'"));
-  CHECK(contains(problem_with("[1]"), "is array, not an object"));
+  CHECK(contains(problem_with("[1]"), "is no JSON object; expected a request a line"));
   CHECK(contains(problem_with("\xff"), "is not JSON"));
   CHECK(contains(with("system", 3), "system: expected a text; 'moelab run --requests' writes it so"));
   for (const char* key : {"request", "arrival_s", "prompt_tokens", "output_tokens", "started_s"}) {
@@ -291,7 +297,18 @@ TEST_CASE("report: a line that is no request is refused, with its number") {
   }
   CHECK(contains(with("end_s", "soon"), "end_s: expected a number from 0 to 1e+12 or null"));
   CHECK(contains(with("class", 3), "class: expected a text or null"));
+  CHECK(contains(with("server", 3), "server: expected a text or null"));
+  CHECK(contains(with("seed", "1"), "seed: expected a number"));
+  CHECK(contains(problem_with(std::string(3000, '[')), "nests deeper than 64 levels"));
+  CHECK(contains(with("measured", 3), "measured: expected true or false"));
   CHECK(with("first_token_s", nullptr) == "accepted");
+  CHECK(contains(refusal_of(file_of(folder, "cold.jsonl",
+                                    [] {
+                                      Json q = a_request(0);
+                                      q["measured"] = false;
+                                      return q.dump();
+                                    }())),
+                 "has no requests that statistics are of"));
   CHECK(contains(refusal_of(file_of(folder, "none.jsonl", "\n")), "has no requests"));
 }
 

@@ -9,11 +9,12 @@
 // That of M/G/1 is below it where the service time's moments are below those of exponential service: E[S^k]
 // <= k! E[S]^k.
 //
-// Batch service (Bailey 1954): a step takes the requests that wait, B at most, and lasts D(b) for b of them.
-// The queue X at the ends of steps is a Markov chain: X' = max(0, X - B) + Poisson(lambda D(min(X, B))), from
-// X = 0 as from 1 after an arrival. Between two ends the queue's area is max(0, X - B) D + lambda D^2 / 2;
-// over the time that the chain spends there it is the mean queue, and by Little's law that over lambda the
-// mean waiting. With no limit to a batch and one D the chain's states are independent, and waiting is
+// Batch service, as Bailey (1954) has it, of a server that waits for a request when there is none: a step
+// takes the requests that wait, B at most, and lasts D(b) for b of them. The queue X at the ends of steps is
+// a Markov chain: X' = max(0, X - B) + Poisson(lambda D(min(X, B))), from X = 0 as from 1 after an arrival.
+// Between two ends the queue's area is max(0, X - B) D + lambda D^2 / 2; over the time that the chain spends
+// there it is the mean queue, and by Little's law that over lambda the mean waiting. With no limit to a batch
+// and one D the chain's states are independent, and waiting is
 //   lambda D^2 / (2 (lambda D + exp(-lambda D))).
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -178,7 +179,8 @@ StepTimes step_times(std::size_t batch) {
   return steps;
 }
 
-/// Each step takes those that wait when it begins, `batch` at most. Returns the mean of what they wait.
+/// Each step takes those that wait when it begins, `batch` at most: what each request waits is held against
+/// that. Returns the mean of what they wait.
 double check_batches(const RunResult& r, const StepTimes& steps, std::size_t batch) {
   const std::vector<RequestTimes>& requests = r.metrics.requests;
   double free_s = 0, waits = 0;
@@ -238,6 +240,7 @@ TEST_CASE("queueing: requests that share steps wait as with batch service") {
   const std::size_t batch = GENERATE(2u, 4u, 16u);
   const double load = GENERATE(0.4, 0.7);
   const StepTimes steps = step_times(batch);
+  REQUIRE(steps.back() > steps.front());
   const double rate = load * static_cast<double>(batch) / steps.back();
   std::vector<double> means;
   for (std::uint64_t seed = 1; seed <= 20; ++seed)
@@ -245,7 +248,7 @@ TEST_CASE("queueing: requests that share steps wait as with batch service") {
         check_batches(batch_run(batch, drawn({{1, 1.0}}, rate, random_runs(2000u), seed)), steps, batch));
   // Runs are independent: their spread says how far their mean may be off.
   const double mean = std::accumulate(means.begin(), means.end(), 0.0) / static_cast<double>(means.size());
-  const double error = standard_deviation(means) / std::sqrt(static_cast<double>(means.size()));
+  const double error = standard_deviation(means) / std::sqrt(static_cast<double>(means.size() - 1));
   const double expected = batch_waiting(steps, rate, batch);
   INFO("batch " << batch << ", load " << load << ": " << mean << " against " << expected << " +- " << error);
   CHECK(std::abs(mean - expected) < 4 * error);

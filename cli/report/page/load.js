@@ -28,7 +28,8 @@ function loadValue(point, of) {
 
 /// What is drawn of a file, a panel each: TTFT and TPOT, and what else goals are of, by p90 within a band from p50 to p99, and the
 /// statistics that have goals; what was served; the share within the goals.
-/// -> [{title, unit, family: panels of one scale, of, limit: the goal, or null, low, high: ends of a band}]
+/// -> [{title, unit, family: panels of one scale, of, limit: the goal, or null; of a band its axis's title, its ends low and high, and
+/// columns: what stands in the table for it}]
 function loadMetrics({ level }) {
   const clauses = (level?.clauses ?? []).filter((clause) => clause.class === undefined && loadLatencies.has(clause.latency));
   const words = unique(['ttft', 'tpot', ...clauses.map(({ latency }) => latency)]);
@@ -36,7 +37,8 @@ function loadMetrics({ level }) {
     const [name, key] = loadLatencies.get(word);
     const goals = new Map(clauses.filter(({ latency }) => latency === word).map(({ quantile, limit_s }) => [statisticOf(quantile), limit_s]));
     const panel = (title, statistic) => ({ title, unit: 's', family: word, of: (seed) => numberAt(seed, key, statistic), limit: goals.get(statistic) ?? null });
-    const band = { ...panel(`${name} p90, p50 to p99`, 'p90'), low: (seed) => numberAt(seed, key, 'p50'), high: (seed) => numberAt(seed, key, 'p99'), limit: null };
+    const band = { ...panel(`${name} p90, p50 to p99`, 'p90'), axis: name, low: (seed) => numberAt(seed, key, 'p50'), high: (seed) => numberAt(seed, key, 'p99'), limit: null };
+    band.columns = [[`${name} p50`, band.low], [`${name} p90`, band.of], [`${name} p99`, band.high]];
     return [band, ...[...goals.keys()].map((statistic) => panel(`${name} ${statistic}`, statistic))];
   });
   const served = { title: 'Served', unit: 'requests/s', family: 'served', of: (seed) => numberAt(seed, 'throughput_requests_per_s'), limit: null };
@@ -52,10 +54,16 @@ function capacityOf(system) {
   return rate > 0 ? rate : null;
 }
 
+/// Why a system was not run, or ''.
+function refusalSentence({ system, points }) {
+  const refusal = points.flatMap(({ seeds }) => seeds.map((seed) => textAt(seed, 'refusal'))).find((text) => text !== '');
+  return refusal ? `${system} was not run: ${refusal}.` : '';
+}
+
 /// "vllm serves 5.09 requests/s within ttft p95 < 500 ms (4.87 to 5.21 over the seeds)."
 function loadSentence(system, { level }) {
-  const refusal = system.points.flatMap(({ seeds }) => seeds.map((seed) => textAt(seed, 'refusal'))).find((text) => text !== '');
-  if (refusal) return `${system.system} was not run: ${refusal}.`;
+  const refusal = refusalSentence(system);
+  if (refusal !== '') return refusal;
   const share = numberAt(level, 'share');
   const goal = level === null ? '' : ` within ${textAt(level, 'text')}${share === null ? '' : ` for ${shortNumber(100 * share)} % of the requests`}`;
   const capacity = capacityOf(system);
@@ -106,14 +114,14 @@ const loadChart = (load, index) => ({
     const drawn = metrics.map((metric) => ({ metric, lines: systems.map((system) => ({ name: system.system, look: lookOfSystem(system.system, colours),
       points: loadPoints(system, metric) })).filter(({ points }) => points.length > 0) })).filter(({ lines }) => lines.length > 0);
     const sentence = systems.map((system) => loadSentence(system, load)).join(' ') + firstOf(mostLines, load.systems.length);
-    if (drawn.length === 0) return null;
+    if (drawn.length === 0) return { panels: [], columns: 1, sentence, log: false, legend: [], head: [], body: [] };  // it says why
     const capacities = systems.map((system) => ({ at: capacityOf(system), colour: lookOfSystem(system.system, colours).colour })).filter(({ at }) => at !== null);
     const rates = [...systems.flatMap(({ points }) => points.map((point) => point.rate_per_s)), ...capacities.map(({ at }) => at)];
     const xDomain = [Math.min(...rates), Math.max(...rates)];
     const { columns, width, height } = panelSizes(drawn.length, room);
     const scales = drawn.map(({ metric }) => loadScale(drawn.filter((one) => one.metric.family === metric.family), choice.log));
     const panels = drawn.map(({ metric, lines }, i) => ({ title: metric.title, spec: lineSpec({
-      lines, width, height, colours, marked: true, xTitle: 'asked for, requests/s', title: `${metric.title}, ${metric.unit}`, log: scales[i].log,
+      lines, width, height, colours, marked: true, xTitle: 'asked for, requests/s', title: `${metric.axis ?? metric.title}, ${metric.unit}`, log: scales[i].log,
       xDomain, xLog: xDomain[1] > 30 * xDomain[0], yDomain: scales[i].domain,
       rules: [...capacities.map(({ at, colour }) => ({ upright: true, at, colour })),
               ...(metric.limit === null ? [] : [{ upright: false, at: metric.limit, colour: colours.ink }])],
@@ -121,26 +129,31 @@ const loadChart = (load, index) => ({
     return { panels, columns, sentence, log: scales.some(({ log }) => log), ...this.legendAndNumbers(systems, drawn, colours) };
   },
   legendAndNumbers(systems, drawn, colours) {
-    const metrics = drawn.map(({ metric }) => metric);
+    const columns = drawn.flatMap(({ metric }) => (metric.columns ?? [[metric.title, metric.of]]).map(([title, of]) => ({ title: `${title}, ${metric.unit}`, of })));
     return {
       legend: [...systems.map(({ system }) => ({ name: system, ...lookOfSystem(system, colours) })), hollowEntry(colours),
                { name: 'what it can promise; a goal', colour: colours.quiet, sign: '- -' }],
-      head: ['', 'asked for, requests/s', 'verdict', ...metrics.map((metric) => `${metric.title}, ${metric.unit}`)],
+      head: ['', 'asked for, requests/s', 'verdict', ...columns.map(({ title }) => title)],
       body: systems.flatMap(({ system, points }) => points.map((point) => [system, point.rate_per_s, textAt(point, 'verdict'),
-        ...metrics.map((metric) => loadValue(point, metric.of)?.mean ?? '–')])),
+        ...columns.map(({ of }) => loadValue(point, of)?.mean ?? '–')])),
     };
   },
 });
 
 const hollowEntry = (colours) => ({ name: 'hollow: saturated or unsettled', colour: colours.quiet, sign: '○' });
 
+/// The latencies that some point of a file has.
+const knownLatencies = (load) => [...loadLatencies].filter(([, [, key]]) =>
+  load.systems.some(({ points }) => points.some((point) => loadValue(point, (seed) => numberAt(seed, key, 'mean')) !== null)));
+
 // Latency against throughput: what serving faster takes. A line runs by the rates that are asked for.
 const tradeoffChart = (load, index) => ({
   id: `load-tradeoff${loadPlace(index)}`, title: loadTitle('Latency against throughput', load, index), log: true,
-  note: 'To the right more is served, below sooner. A line joins a system\'s rates, from the lowest to the highest.',
-  applies: () => true,
+  note: 'To the right more is served; lower is sooner. A line joins a system\'s rates, from the lowest to the highest.',
+  applies: () => knownLatencies(load).length > 0,
   choices: () => [
-    { key: 'latency', label: 'Latency', options: [...loadLatencies].map(([word, [name]]) => [word, `${name}, s`]), chosen: 'tpot' },
+    { key: 'latency', label: 'Latency', options: knownLatencies(load).map(([word, [name]]) => [word, `${name}, s`]),
+      chosen: knownLatencies(load).some(([word]) => word === 'tpot') ? 'tpot' : 'ttft' },
     { key: 'statistic', label: 'By', options: ['mean', 'p50', 'p90', 'p95', 'p99'].map((one) => [one, one]), chosen: 'p99' }],
   draw(some, choice, { colours, width }) {
     const [name, key] = loadLatencies.get(choice.latency);
@@ -151,7 +164,8 @@ const tradeoffChart = (load, index) => ({
     const points = lines.flatMap((line) => line.points);
     const log = choice.log === null ? isWide(points.map(({ y }) => y)) : choice.log && points.every(({ y }) => y > 0);
     const title = `${latency.title}, s`, most = Math.max(...points.map(({ x }) => x));
-    const sentence = lines.map((line) => this.sentenceOf(line, latency)).join(' ') + firstOf(mostLines, load.systems.length);
+    const sentence = [...lines.map((line) => this.sentenceOf(line, latency)), ...load.systems.map(refusalSentence)].filter((said) => said !== '').join(' ')
+      + firstOf(mostLines, load.systems.length);
     return {
       spec: lineSpec({ lines, width, height: 320, colours, marked: true, placed: false, xTitle: 'throughput, tokens/s', title, log, xDomain: [0, most > 0 ? most : 1],
                        description: `Lines: ${title}, over throughput, tokens/s. ${sentence}` }),
@@ -178,11 +192,13 @@ const tradeoffChart = (load, index) => ({
 // Goodput: how many requests a second are answered within the goals, a bar for each system and rate.
 const goodputChart = (load, index) => ({
   id: `load-goodput${loadPlace(index)}`, title: loadTitle('Goodput', load, index),
-  note: `Requests answered a second within ${textAt(load.level, 'text')}. Pale: saturated or unsettled, what does not last.`,
-  applies: () => true,
+  note: `Requests answered a second within ${textAt(load.level, 'text')}. Pale: saturated or unsettled, which cannot be kept up or is not known to be.`,
+  applies: () => load.systems.some(({ points }) => points.some((point) => loadValue(point, (seed) => numberAt(seed, 'goodput_requests_per_s')) !== null)),
   choices: () => {
+    const bars = sumOf(load.systems.map(({ points }) => points.length));
     const rates = unique(load.systems.flatMap(({ points }) => points.map((point) => point.rate_per_s))).sort((a, b) => a - b);
-    return [{ key: 'rate', label: 'At', options: [['', 'each rate'], ...rates.map((rate) => [String(rate), `${shortNumber(rate, 4)} requests/s`])], chosen: '' }];
+    return [{ key: 'rate', label: 'At', options: [['', 'each rate'], ...rates.map((rate) => [String(rate), `${shortNumber(rate, 4)} requests/s`])],
+              chosen: bars > mostBars ? String(rates[Math.floor((rates.length - 1) / 2)]) : '' }];
   },
   draw(some, choice, place) {
     const metric = { name: 'Goodput', unit: 'requests/s' };
@@ -192,14 +208,16 @@ const goodputChart = (load, index) => ({
         look: lookOfSystem(system, place.colours), opacity: point.verdict === 'steady' ? barOpacity : 0.35,
         tip: [['', system], ['asked for', `${shortNumber(point.rate_per_s)} requests/s`], ['goodput', withUnit(mean, metric)], ['verdict', textAt(point, 'verdict')]] })));
     if (data.length === 0) return null;
-    const sentence = load.systems.map(({ system }) => this.sentenceOf(system, data.filter((one) => one.system === system))).join(' ') + firstOf(mostBars, data.length);
-    const legend = load.systems.map(({ system }) => ({ name: system, ...lookOfSystem(system, place.colours), sign: '■' }));
+    const ran = load.systems.filter(({ system }) => data.some((one) => one.system === system));
+    const said = load.systems.map((system) => (ran.includes(system) ? this.sentenceOf(system.system, data.filter((one) => one.system === system.system)) : refusalSentence(system)));
+    const sentence = said.filter((text) => text !== '').join(' ') + firstOf(mostBars, data.length);
+    const legend = ran.map(({ system }) => ({ name: system, ...lookOfSystem(system, place.colours), sign: '■' }));
     return { ...barsDrawing(data, metric, { log: false }, place, legend), sentence };
   },
   /// Of the rates that it keeps up with, as only these last.
   sentenceOf(system, bars) {
     const steady = bars.filter(({ opacity }) => opacity === barOpacity);
-    if (steady.length === 0) return `${system} keeps up with none of these rates.`;
+    if (steady.length === 0) return `${system} ${bars.length === 1 ? 'does not keep up with this rate' : 'keeps up with none of these rates'}.`;
     const best = steady.reduce((a, b) => (b.value > a.value ? b : a));
     return `${system}: ${shortNumber(best.value)} requests/s within the goals, of ${shortNumber(best.rate, 4)} asked for.`;
   },
