@@ -50,7 +50,6 @@ def make_results(moelab, folder):
         "--seeds", "2", "--set", "workload.output_tokens=4", "--set", "workload.prompt_tokens=8", "--slo", "ttft p90 < 4 s, tpot p95 < 500 ms",
         "--out", pages["load"][0], "--records", folder / "requests.jsonl")
     pages["load"].append(folder / "requests.jsonl")
-    pages["requests"] = [pages["load"][1]]
     pages["hostile-load"] = [folder / "hostile-load.json"]
     pages["hostile-load"][0].write_text(json.dumps(hostile_load(json.loads(pages["load"][0].read_text()))))
     pages["hostile-load"].append(folder / "hostile.jsonl")
@@ -467,33 +466,40 @@ def check_accessible(browser, name, axe):
     check(not faults, f"{name}: {faults}")
 
 
+def check_phone(browser, name, page):
+    """Nothing is wider than the screen, and a row's system has a figure beside it."""
+    browser.open(page, width=360)
+    if name not in ("load", "world"):  # whose pages have no results beside their curves
+        kinds = browser.js("[...document.querySelectorAll('#table thead th')].slice(0, 2).map((th) => th.querySelector('.unit') !== null)")
+        check(kinds[:1] == [False] and kinds[1:] == [True], f"{name}: a figure stands beside the system on a phone: {kinds}")
+        box = browser.js("(() => { const [, th] = document.querySelectorAll('#table thead th'); const { left, right } = th.getBoundingClientRect(); return [left, right]; })()")
+        check(0 <= box[0] and box[1] <= 360, f"{name}: and is within the screen: {box}")
+        names = shown_systems(browser)
+        check(len(set(names)) == len(names), f"{name}: rows are told apart by what they are called: {names}")
+    check(browser.js("document.documentElement.scrollWidth") <= 360, f"{name}: wider than a phone")
+
+
 def test(browser, pages, results, screenshots, axe):
     common = ["compare", "pareto", "states", "time", "layers"]
     expected = {"sweep": common, "panels": common, "zipmoe": common, "smoe": common,
                 "fluxmoe": ["compare", "pareto", "time", "series", "layers"],
-                "load": ["load", "load-tradeoff", "load-goodput", "requests"], "requests": ["requests"], "world": ["world"],
+                "load": ["load", "load-tradeoff", "load-goodput", "requests"], "world": ["world"],
                 "prism": ["compare", "pareto", "time", "servers", "local", "layers"],
                 "all": ["compare", "pareto", "states", "time", "servers", "local", "series", "layers"]}
     for name, charts in expected.items():
         browser.open(pages[name])
         check_charts(browser, name, charts)
+        if name in ("zipmoe", "smoe", "fluxmoe", "prism"):  # the page "all" has what they have
+            continue
         browser.screenshot(screenshots / f"{name}.png")
-        for width, dark in ((390, False), (768, False), (1440, False), (390, True), (1440, True)):
+        # Of other pages than the one with most kinds of charts, each width and each theme once.
+        for width, dark in ((390, False), (768, False), (1440, False), (390, True), (1440, True)) if name == "all" else ((390, False), (768, False), (1440, True)):
             browser.open(pages[name], width, dark)
             check(browser.js("document.documentElement.scrollWidth") <= width, f"{name}: wider than {width} px")
-            # All five on the pages with most kinds of charts; of others two: narrow and light, wide and dark.
-            if name in ("all", "load", "world") or (width, dark) in ((390, False), (1440, True)):
+            if name == "all" or width != 768:
                 check_accessible(browser, f"{name} at {width} px", axe)
         browser.screenshot(screenshots / f"{name}-dark.png")
-        browser.open(pages[name], width=360)
-        if name not in ("load", "requests", "world"):  # whose pages have no results beside their curves
-            kinds = browser.js("[...document.querySelectorAll('#table thead th')].slice(0, 2).map((th) => th.querySelector('.unit') !== null)")
-            check(kinds[:1] == [False] and kinds[1:] == [True], f"{name}: a figure stands beside the system on a phone: {kinds}")
-            box = browser.js("(() => { const [, th] = document.querySelectorAll('#table thead th'); const { left, right } = th.getBoundingClientRect(); return [left, right]; })()")
-            check(0 <= box[0] and box[1] <= 360, f"{name}: and is within the screen: {box}")
-            names = shown_systems(browser)
-            check(len(set(names)) == len(names), f"{name}: rows are told apart by what they are called: {names}")
-        check(browser.js("document.documentElement.scrollWidth") <= 360, f"{name}: wider than a phone")
+        check_phone(browser, name, pages[name])
         browser.screenshot(screenshots / f"{name}-phone.png")
         browser.check_log(name)
     browser.open(pages["sweep"])

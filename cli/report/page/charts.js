@@ -26,7 +26,7 @@ function barsDrawing(data, metric, choice, { colours, width }, legend) {
 }
 
 function seriesLegend(some, colours) {
-  return unique(some.map((row) => row.series)).map((name) => ({ name: nameOfSeries(name), ...lookOfSeries(name, colours) }));
+  return unique(some.map((row) => row.series)).map((name) => ({ name: nameOfSeries(name), ...lookOfSystem(name, colours) }));
 }
 
 const mostPanels = 12, panelWidth = 270;
@@ -47,7 +47,7 @@ function looksOf(means, labels, colours) {
   const bySeries = names.length === unique(means.map(({ row }) => row.series)).length;
   return new Map(names.map((name, i) => {
     const { row } = means.find((one) => labels.get(one.row) === name);
-    return [name, bySeries ? lookOfSeries(row.series, colours) : lookOf(i, colours)];
+    return [name, bySeries ? lookOfSystem(row.series, colours) : lookOf(i, colours)];
   }));
 }
 
@@ -79,7 +79,7 @@ const compareChart = {
     const of = (row) => (choice.axis === '' ? row.series : row.axes.get(choice.axis));
     const sorted = [...means].sort((a, b) => order.indexOf(of(a.row)) - order.indexOf(of(b.row)));
     const data = sorted.map((one) => ({ label: labels.get(one.row), value: one.mean, low: one.low, high: one.high,
-      look: lookOfSeries(one.row.series, place.colours), tip: this.tip(one, labels.get(one.row), metric) }));
+      look: lookOfSystem(one.row.series, place.colours), tip: this.tip(one, labels.get(one.row), metric) }));
     return barsDrawing(data, metric, choice, place, []);
   },
   lines(means, metric, numbers, choice, place) {
@@ -150,7 +150,7 @@ const paretoChart = {
     const labels = labelsOf(groups.map(({ row }) => row), ['seed']);
     const points = groups.map(({ row, repeats }) => {
       const [x, y] = [choice.x, choice.y].map((key) => meanOf(repeats.map((one) => one.values[key])));
-      return { label: labels.get(row), x, y, oracle: row.oracle, failsMore: repeats.some((one) => one.failsMore), ...lookOfSeries(row.series, colours),
+      return { label: labels.get(row), x, y, oracle: row.oracle, failsMore: repeats.some((one) => one.failsMore), ...lookOfSystem(row.series, colours),
                tip: [['', labels.get(row)], [yMetric.name, withUnit(y, yMetric)], [xMetric.name, withUnit(x, xMetric)]] };
     });
     if (points.length === 0) return null;
@@ -206,7 +206,7 @@ function overTime(some, pointsOf, metric, { colours, width }) {
   if (lines.length === 0) return null;
   const bySeries = unique(lines.map(({ row }) => row.series)).length === lines.length;
   const drawn = lines.map(({ row, name, points }, i) => ({
-    name, look: bySeries ? lookOfSeries(row.series, colours) : lookOf(i, colours),
+    name, look: bySeries ? lookOfSystem(row.series, colours) : lookOf(i, colours),
     points: points.map(([x, y]) => ({ x, y, low: y, high: y, tip: [['', name], ['at', `${shortNumber(x)} s`], [metric.name, withUnit(y, metric)]] })) }));
   const means = drawn.map(({ name, points }) => ({ label: name, value: sumOf(points.map(({ y }) => y)) / points.length }));
   const sentence = (means.length > 1 ? `Means of the samples: ${extremes(means, metric)}` : '') + firstOf(mostLines, all.length);

@@ -205,7 +205,7 @@ const goodputChart = (load, index) => ({
     const data = load.systems.flatMap(({ system, points }) => points.filter((point) => choice.rate === '' || point.rate_per_s === Number(choice.rate))
       .map((point) => ({ point, value: loadValue(point, (seed) => numberAt(seed, 'goodput_requests_per_s')) })).filter(({ value }) => value !== null)
       .map(({ point, value: { mean, low, high } }) => ({ system, rate: point.rate_per_s, label: `${system} · ${shortNumber(point.rate_per_s, 4)} requests/s`, value: mean, low, high,
-        look: lookOfSystem(system, place.colours), opacity: point.verdict === 'steady' ? barOpacity : 0.35,
+        look: lookOfSystem(system, place.colours), steady: point.verdict === 'steady', opacity: point.verdict === 'steady' ? barOpacity : paleOpacity,
         tip: [['', system], ['asked for', `${shortNumber(point.rate_per_s)} requests/s`], ['goodput', withUnit(mean, metric)], ['verdict', textAt(point, 'verdict')]] })));
     if (data.length === 0) return null;
     const ran = load.systems.filter(({ system }) => data.some((one) => one.system === system));
@@ -216,7 +216,7 @@ const goodputChart = (load, index) => ({
   },
   /// Of the rates that it keeps up with, as only these last.
   sentenceOf(system, bars) {
-    const steady = bars.filter(({ opacity }) => opacity === barOpacity);
+    const steady = bars.filter((bar) => bar.steady);
     if (steady.length === 0) return `${system} ${bars.length === 1 ? 'does not keep up with this rate' : 'keeps up with none of these rates'}.`;
     const best = steady.reduce((a, b) => (b.value > a.value ? b : a));
     return `${system}: ${shortNumber(best.value)} requests/s within the goals, of ${shortNumber(best.rate, 4)} asked for.`;

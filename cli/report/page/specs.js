@@ -4,7 +4,7 @@
 const shapes = [['circle', '●'], ['square', '■'], ['triangle-up', '▲'], ['diamond', '◆'], ['cross', '✚'],
                 ['triangle-down', '▼'], ['triangle-right', '▶'], ['triangle-left', '◀']];
 const dashes = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2]];
-const barOpacity = 0.9;
+const barOpacity = 0.9, paleOpacity = 0.35;
 const mostBars = 80, mostLines = 32;  // more cannot be told apart: filters choose which
 
 /// What a chart says that leaves some out.
@@ -33,7 +33,6 @@ function lookOf(i, colours) {
   const [shape, sign] = shapes[(i + round) % 8];
   return { colour: colours.series[i % 8], shape, sign, dash: dashes[round % 4] };
 }
-const lookOfSeries = (name, colours) => lookOf(seriesNames.indexOf(name), colours);
 
 const states = [['F', 'in full', 0], ['C', 'compressed', 5], ['S', 'sign-mantissa only', 2], ['E', 'exponents only', 4], ['M', 'missing', 1]];
 
