@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/key_table.hpp"
+#include "cli/keys/key_table.hpp"
 
 namespace moelab::cli {
 

@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/key_examples.hpp"
-#include "cli/key_table.hpp"
+#include "cli/keys/key_table.hpp"
 #include "cli/wrapped_text.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
@@ -95,7 +94,7 @@ std::string default_text(const KeyRow& row) {
   return row.fallback ? "default " + *row.fallback : "";
 }
 
-Json key_json(const KeyRow& row, const std::string& example) {
+Json key_json(const KeyRow& row) {
   Json forms = Json::array();
   for (const AskedKey& form : row.forms) {
     Json one{{"form", to_string(form.form)}, {"of_each_entry", !form.path.empty()}};
@@ -107,16 +106,16 @@ Json key_json(const KeyRow& row, const std::string& example) {
             {"forms", forms},        {"sourced", row.sourced},
             {"needed", row.needed},  {"default", row.fallback ? Json(*row.fallback) : Json()},
             {"meaning", row.meaning}};
-  if (!example.empty()) json["example"] = example;
+  if (!row.example.empty()) json["example"] = row.example;
   if (!row.policy.empty()) json["policy"] = row.policy;
   return json;
 }
 
-std::string key_text(const KeyRow& row, const std::string& example, std::size_t width) {
+std::string key_text(const KeyRow& row, std::size_t width) {
   std::string takes = taken_text(row);
   if (const std::string text = default_text(row); !text.empty()) takes += "; " + text;
   if (row.sourced) takes += "; with its source";
-  if (!example.empty()) takes += "; example " + example;
+  if (!row.example.empty()) takes += "; example " + row.example;
   const std::string name = row.path + (row.policy.empty() ? "" : " (of " + row.policy + ")");
   return hanging(name + ":", row.meaning, 4, width) + hanging("   ", takes, 4, width);
 }
@@ -140,18 +139,13 @@ std::vector<KeyRow> rows_of(const std::vector<std::string>& paths, const std::ve
 
 void print_keys(const std::vector<std::string>& paths, const std::string& format) {
   const std::vector<KeyRow> keys = key_table(), rows = rows_of(paths, keys);
-  const std::map<std::string, std::string> examples = key_examples(keys);
-  const auto example_of = [&](const KeyRow& row) {
-    const auto found = examples.find(row.path);
-    return found == examples.end() || !row.policy.empty() ? "" : found->second;
-  };
   if (format == "json") {
     Json all = Json::array();
-    for (const KeyRow& row : rows) all.push_back(key_json(row, example_of(row)));
+    for (const KeyRow& row : rows) all.push_back(key_json(row));
     std::cout << all.dump(2) << "\n";
     return;
   }
-  for (const KeyRow& row : rows) std::cout << key_text(row, example_of(row), output_width());
+  for (const KeyRow& row : rows) std::cout << key_text(row, output_width());
   if (paths.empty()) std::cout << "\nWhat is within a section: moelab keys system.cache\n";
 }
 

@@ -6,8 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "cli/key_examples.hpp"
-#include "cli/key_table.hpp"
+#include "cli/keys/key_table.hpp"
 #include "cli/metric_table.hpp"
 #include "models/units.hpp"
 #include "policies/policy_families.hpp"
@@ -60,33 +59,28 @@ std::string section_of(const std::string& path, const std::string& root) {
 }
 
 /// A policy's parameters stand beside its name.
-std::string example_of(const KeyRow& row, const std::map<std::string, std::string>& examples) {
-  if (!row.policy.empty()) {
-    const std::string name = row.path.substr(row.path.rfind('.') + 1);
-    return "{policy: " + row.policy + ", " + name + ": " + row.fallback.value_or("") + "}";
-  }
-  const auto found = examples.find(row.path);
-  return found == examples.end() ? "" : found->second;
+std::string example_of(const KeyRow& row) {
+  if (row.policy.empty()) return row.example;
+  const std::string name = row.path.substr(row.path.rfind('.') + 1);
+  return "{policy: " + row.policy + ", " + name + ": " + row.fallback.value_or("") + "}";
 }
 
-Cells key_cells(const KeyRow& row, const std::string& root,
-                const std::map<std::string, std::string>& examples) {
+Cells key_cells(const KeyRow& row, const std::string& root) {
   std::string name = code(row.path.substr(root.size() + 1));
   if (!row.policy.empty()) name += " of " + code(row.policy);
   std::string takes = cell(taken_text(row));
   if (row.sourced) takes += "; with its source";
-  return {name, takes, row.needed ? "needed" : code(row.fallback.value_or("")),
-          code(example_of(row, examples)), cell(row.meaning)};
+  return {name, takes, row.needed ? "needed" : code(row.fallback.value_or("")), code(example_of(row)),
+          cell(row.meaning)};
 }
 
 /// The keys of one kind of file: those without keys below them, then each section's.
-std::string keys_of_root(const std::string& root, const std::vector<KeyRow>& keys,
-                         const std::map<std::string, std::string>& examples) {
+std::string keys_of_root(const std::string& root, const std::vector<KeyRow>& keys) {
   std::map<std::string, std::vector<Cells>> sections;
   std::vector<Cells> single;
   for (const KeyRow& row : keys)
     if (row.path.starts_with(root + "."))
-      sections[section_of(row.path, root)].push_back(key_cells(row, root, examples));
+      sections[section_of(row.path, root)].push_back(key_cells(row, root));
   std::string text;
   const Cells heads = {"key", "takes", "default", "example", "meaning"};
   for (const auto& [section, rows] : sections) {
@@ -150,7 +144,6 @@ std::string command_page(const CLI::App& command, const std::string& name) {
 
 std::string keys_page() {
   const std::vector<KeyRow> keys = key_table();
-  const std::map<std::string, std::string> examples = key_examples(keys);
   std::string text =
       "# Keys\n\nWhat files may say. `[]` stands for each entry of a list, `NAME` for a key that the file's "
       "writer "
@@ -162,7 +155,7 @@ std::string keys_page() {
   for (const std::string& root : file_kinds(keys)) {
     std::string title = root + "s";
     title.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(title.front())));
-    text += "## " + title + "\n\n" + keys_of_root(root, keys, examples);
+    text += "## " + title + "\n\n" + keys_of_root(root, keys);
   }
   return text;
 }

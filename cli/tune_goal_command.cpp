@@ -6,7 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/goal_report.hpp"
-#include "cli/key_table.hpp"
+#include "cli/keys/key_table.hpp"
 #include "cli/name_lists.hpp"
 #include "cli/terminal_line.hpp"
 #include "cli/tune_subject.hpp"

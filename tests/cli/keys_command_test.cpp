@@ -95,7 +95,7 @@ const std::map<std::string, std::string>& sections() {
 
 TEST_CASE("every key has a meaning, and every meaning a key", "[plain]") {
   std::set<std::string> explained;
-  std::istringstream source(test::read_bytes(MOELAB_SOURCE_DIR "/cli/key_meanings.cpp"));
+  std::istringstream source(test::read_bytes(MOELAB_SOURCE_DIR "/cli/keys/key_meanings.cpp"));
   const std::regex line_of_key(
       R"(((?:scenario|system|device|cluster|model|sweep|runtime|law|part)\.[\w.\[\]]+) \S.*)");
   std::smatch found;

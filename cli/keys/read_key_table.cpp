@@ -1,11 +1,12 @@
-#include "cli/key_table.hpp"
+#include "cli/keys/read_key_table.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <utility>
 
-#include "cli/key_readings.hpp"
+#include "cli/keys/key_examples.hpp"
+#include "cli/keys/key_readings.hpp"
 #include "models/runtime.hpp"
 #include "models/units.hpp"
 #include "policies/policy_families.hpp"
@@ -135,16 +136,9 @@ KeyRow row_of(const std::string& path, KeyReadings& readings) {
   return row;
 }
 
-std::string form_text(const AskedKey& form) {
-  std::string text(form.path.empty() ? "" : "list, each ");
-  text += to_string(form.form);
-  for (std::size_t i = 0; i < form.choices.size(); ++i) text += (i > 0 ? ", " : " ") + form.choices[i];
-  return text + form.bounds;
-}
-
 }  // namespace
 
-std::vector<KeyRow> key_table() {
+std::vector<KeyRow> read_key_table() {
   KeyReadings readings = key_readings();
   std::vector<KeyRow> rows = parameter_rows(readings);
   std::vector<std::string> paths;
@@ -153,17 +147,10 @@ std::vector<KeyRow> key_table() {
     if (!path.ends_with("[]") && readings.forms.contains(path)) rows.push_back(row_of(path, readings));
   std::stable_sort(rows.begin(), rows.end(),
                    [](const KeyRow& a, const KeyRow& b) { return a.path < b.path; });
+  std::map<std::string, std::string> examples = key_examples(rows);
+  for (KeyRow& row : rows)
+    if (row.policy.empty()) row.example = examples[row.path];
   return rows;
-}
-
-std::string taken_text(const KeyRow& row) {
-  std::vector<std::string> texts;
-  for (const AskedKey& form : row.forms)
-    if (const std::string text = form_text(form); std::find(texts.begin(), texts.end(), text) == texts.end())
-      texts.push_back(text);
-  std::string all;
-  for (const std::string& text : texts) all += (all.empty() ? "" : " or ") + text;
-  return all.empty() ? "curve" : all;
 }
 
 }  // namespace moelab::cli

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "cli/key_table.hpp"
+#include "cli/keys/key_table.hpp"
 
 namespace moelab::cli {
 namespace {

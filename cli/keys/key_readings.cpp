@@ -1,11 +1,11 @@
-#include "cli/key_readings.hpp"
+#include "cli/keys/key_readings.hpp"
 
 #include <array>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "cli/key_table.hpp"
+#include "cli/keys/key_table.hpp"
 #include "models/architecture.hpp"
 #include "models/cluster.hpp"
 #include "models/config_store.hpp"

@@ -5,14 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/key_table.hpp"
+#include "cli/keys/key_table.hpp"
 
 namespace moelab::cli {
 
-/// The kinds of files that keys are of, in their order: "cluster", "device", "scenario", "system".
-std::vector<std::string> file_kinds(const std::vector<KeyRow>& keys);
-
-/// By path of the key, for `keys` (all of key_table()): a value in YAML's flow style. Of the first of the
+/// By path of the key, for `keys` (all of them): a value in YAML's flow style. Of the first of the
 /// program's own files that has the key, else of a list here, else of a change by which key_readings() has
 /// readers ask for it. None of a section that is longer than a line, and of a policy's parameter.
 std::map<std::string, std::string> key_examples(const std::vector<KeyRow>& keys);

@@ -1,10 +1,10 @@
-#include "cli/key_examples.hpp"
+#include "cli/keys/key_examples.hpp"
 
 #include <algorithm>
 #include <set>
 #include <string_view>
 
-#include "cli/key_readings.hpp"
+#include "cli/keys/key_readings.hpp"
 #include "models/config_store.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
@@ -159,15 +159,6 @@ Json parsed(const std::string& name, std::string_view text) {
 }
 
 }  // namespace
-
-std::vector<std::string> file_kinds(const std::vector<KeyRow>& keys) {
-  std::vector<std::string> kinds;
-  for (const KeyRow& row : keys)
-    if (const std::string kind = row.path.substr(0, row.path.find('.'));
-        kinds.empty() || kinds.back() != kind)
-      kinds.push_back(kind);
-  return kinds;
-}
 
 std::map<std::string, std::string> key_examples(const std::vector<KeyRow>& keys) {
   ExampleCollector examples(keys);

@@ -41,11 +41,17 @@ struct KeyRow {
   bool needed = false;               // wherever the map that it is in stands
   std::optional<std::string> fallback = {};
   std::string meaning = {};
-  std::string policy = {};  // whose parameter it is; "": a key of the reader's own
+  std::string policy = {};   // whose parameter it is; "": a key of the reader's own
+  std::string example = {};  // a value in YAML's flow style, as key_examples() has it; "": none
+  bool operator==(const KeyRow&) const = default;
 };
 
-/// By path, a section before what is in it.
+/// By path, a section before what is in it: what was read while building or, where libraries have brought
+/// policies, reading anew.
 std::vector<KeyRow> key_table();
+
+/// The kinds of files that keys are of, in their order: "cluster", "device", "scenario", "system".
+std::vector<std::string> file_kinds(const std::vector<KeyRow>& keys);
 
 /// "whole number from 1 to 1024", "one of lru, fifo", "number at least 0 or map".
 std::string taken_text(const KeyRow& row);
