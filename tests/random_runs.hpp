@@ -6,8 +6,8 @@ namespace moelab::test {
 /// Whether fewer will do: under sanitizers, which look for other mistakes than wrong results, on an emulated
 /// processor, and in the loop of daily work (preset quick). Tests with the tag [long] are not run there: what
 /// they find takes many draws, much memory or a whole program's minutes, and shorter tests take nearly the
-/// same paths. Those with [plain] are not run under sanitizers: they look at what is printed, by code that
-/// other tests run there, and would take a tenth of a minute each.
+/// same paths. Those with [plain] are not run under sanitizers: they look at what comes out of code that
+/// other tests run there, and would take several seconds each.
 #ifdef MOELAB_FEWER_RANDOM_RUNS
 constexpr bool kFewerRuns = true;
 #else

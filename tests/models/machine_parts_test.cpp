@@ -195,7 +195,7 @@ TEST_CASE("parts: what is wrong of one hides nothing of the others", "[parts]") 
   }
 }
 
-TEST_CASE("parts: every row of the catalogue reads, and is found by its name", "[parts]") {
+TEST_CASE("parts: every row of the catalogue reads, and is found by its name", "[parts][plain]") {
   CHECK(gpu_parts().size() > 100);
   CHECK(cpu_parts().size() > 400);
   CHECK(ssd_parts().size() > 10);

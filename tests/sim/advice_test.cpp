@@ -351,7 +351,7 @@ void check_llama_memory(const Advice& a, const AdviceRequest& q, const Architect
   CHECK(most == Approx(a.gpu_most).epsilon(1e-6));
 }
 
-TEST_CASE("advice: flags take the memory that is stated", "[advise]") {
+TEST_CASE("advice: flags take the memory that is stated", "[advise][plain]") {
   std::map<std::string, int> seen;
   for (const Pair& pair : pairs()) {
     AdviceRequest q = request_of(pair.model, pair.machine);
@@ -565,7 +565,7 @@ double least(const std::vector<Advice>& ways, double Advice::*what) {
 
 // Fewer than four are not offered any more where a runtime has room for eight.
 TEST_CASE("advice: with more memory no request takes longer, and none that is all answer decodes slower",
-          "[advise]") {
+          "[advise][plain]") {
   std::vector<Pair> machines{
       {"mixtral-8x7b", {.gpu = "rtx-4070-12gb", .cpu = "ryzen-9-7950x"}},
       {"gpt-oss-120b", {.gpu = "radeon-8060s"}},
@@ -602,7 +602,7 @@ TEST_CASE("advice: with more memory no request takes longer, and none that is al
     }
 }
 
-TEST_CASE("advice: of fewer bits the most that have room and the fastest, behind all of four", "[advise]") {
+TEST_CASE("advice: of fewer bits the most that have room and the fastest, behind all of four", "[advise][plain]") {
   AdviceRequest q =
       request_of("qwen3-235b-a22b", {.gpu = "rtx-5090-32gb", .cpu = "ryzen-9-9950x", .ram = "128 GiB"});
   const std::vector<Advice> ways = find_ways(q).ways;

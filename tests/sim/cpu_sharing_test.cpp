@@ -180,7 +180,7 @@ struct Shared {
 TEST_CASE("cpu sharing: while the SSD is read each operation of the CPU gets on slower by that factor") {
   constexpr double kFactor = 1.75;
   std::size_t timed = 0, beside_reads = 0;
-  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(600u, 120u); ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(600u); ++seed) {
     INFO("seed " << seed);
     SmallRun run = random_run(seed);
     DeviceProfile& d = run.scenario.device;

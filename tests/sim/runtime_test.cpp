@@ -108,7 +108,7 @@ struct RuntimeFile {
 TEST_CASE("runtime: with all on the GPU a token takes what the closed form says") {
   test::Dice dice(71);
   const RuntimeFile file;
-  for (int i = 0; i < test::random_runs(400); ++i) {
+  for (int i = 0; i < test::random_runs(400, 10); ++i) {
     Architecture model = random_decoder(dice, true);
     model.stored.kv = i % 3 == 0 ? 2 : i % 3 == 1 ? 34 / 32.0 : 1;  // 16 bits, q8_0, FP8
     const std::string runtime = file.write(random_runtime_text(dice));
@@ -129,7 +129,7 @@ TEST_CASE("runtime: experts of some layers on the CPU take what the closed form 
   test::Dice dice(72);
   const RuntimeFile file;
   int split = 0;
-  for (int i = 0; i < test::random_runs(400); ++i) {
+  for (int i = 0; i < test::random_runs(400, 10); ++i) {
     const Architecture model = random_decoder(dice, false);
     const std::string runtime = file.write(random_runtime_text(dice));
     const std::string system =
@@ -172,7 +172,7 @@ Architecture random_decoder_of_all_experts(test::Dice& dice) {
 TEST_CASE("runtime: requests together take what the closed form says") {
   test::Dice dice(74);
   const RuntimeFile file;
-  for (int i = 0; i < test::random_runs(400); ++i) {
+  for (int i = 0; i < test::random_runs(400, 10); ++i) {
     const Architecture model = random_decoder_of_all_experts(dice);
     const std::string runtime = file.write(random_runtime_text(dice));
     const auto together = static_cast<std::size_t>(dice.from(2, 5));
@@ -195,7 +195,7 @@ TEST_CASE("runtime: prompts in micro-batches take what the closed form says") {
   test::Dice dice(73);
   const RuntimeFile file;
   int several = 0;
-  for (int i = 0; i < test::random_runs(400); ++i) {
+  for (int i = 0; i < test::random_runs(400, 10); ++i) {
     const Architecture model = random_decoder_of_all_experts(dice);
     const std::string runtime = file.write(random_runtime_text(dice));
     Scenario s;

@@ -70,7 +70,7 @@ TEST_CASE("published laws draw the figures of LRU that they were fitted to, with
   CHECK(laws >= 8);
 }
 
-TEST_CASE("every model of the catalogue has a law at its sizes that says what it stands on") {
+TEST_CASE("every model of the catalogue has a law at its sizes that says what it stands on", "[plain]") {
   for (const std::string& name : config_names("models")) {
     const Architecture model = load_any_architecture(name);
     if (!model.is_moe()) continue;
