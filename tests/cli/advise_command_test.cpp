@@ -44,7 +44,7 @@ TEST_CASE("advise: help shows each way to say a machine, and the picture") {
     CHECK(contains(help.out.substr(help.out.find("Example:")), option));
 }
 
-TEST_CASE("advise: a machine as a map, as a file and by flags is one machine") {
+TEST_CASE("advise: a machine as a map, as a file and by flags is one machine", "[plain]") {
   const json by_map = advised({"--machine", kMachine, "--no-policies"});
   CHECK(by_map["machine"] == "NVIDIA GeForce RTX 3090, Intel Core i9-14900K, ddr5 of 96 GB/s");
   test::ScratchFolder folder;
@@ -87,7 +87,7 @@ TEST_CASE("advise: rows are whole, fastest first, with bounds, ranges and comman
   for (const json& way : ways) CHECK(contains(table.out, "\n" + way["command"].get<std::string>() + "\n"));
 }
 
-TEST_CASE("advise: several GPUs show who has what") {
+TEST_CASE("advise: several GPUs show who has what", "[plain]") {
   const std::string two = "{gpu: rtx-3090-24gb, gpus: 2, cpu: i9-14900K, ram: 128 GiB}";
   const json ways = advised({"--machine", two, "--no-policies"}, "glm-4.5-air")["ways"];
   int shared = 0, own = 0;
@@ -120,7 +120,7 @@ TEST_CASE("advise: the shorter the answer, the more a faster prompt is worth") {
           Approx(way["prompt_s"].get<double>() + tokens / way["decode_tokens_per_s"].get<double>()));
 }
 
-TEST_CASE("advise: the first sentence says at which context, and compares four bits with fewer") {
+TEST_CASE("advise: the first sentence says at which context, and compares four bits with fewer", "[plain]") {
   const std::vector<std::string> desk{"--gpu",     "rtx-5090-32gb", "--cpu",        "ryzen-9-9950x",
                                       "--ram",     "96 GiB",        "--prompt",     "8000",
                                       "--context", "32000",         "--no-policies"};
@@ -156,7 +156,7 @@ TEST_CASE("advise: as Markdown") {
   CHECK(contains(page.out, "\n```text\n# "));
 }
 
-TEST_CASE("advise: where a KV cache of half the size would have room for four bits, it says so") {
+TEST_CASE("advise: where a KV cache of half the size would have room for four bits, it says so", "[plain]") {
   // 46 layers of 8 key-value heads of 128: 188,416 bytes a token in 16 bits, 12.3 GB for 65,536 tokens.
   std::string said;
   for (int gib = 72; gib <= 120 && said.empty(); gib += 4) {
@@ -178,7 +178,7 @@ TEST_CASE("advise: where a KV cache of half the size would have room for four bi
   CHECK_FALSE(said.empty());
 }
 
-TEST_CASE("advise: slips of what is asked for have a hint") {
+TEST_CASE("advise: slips of what is asked for have a hint", "[plain]") {
   check_refusal(advise({"--machine", kMachine, "--prompt", "8k"}), "8k: write 8000");
   for (const char* name : {"ollama", "lmstudio", "LM-Studio"})
     check_refusal(advise({"--machine", kMachine, "--runtime", name}),
@@ -190,7 +190,7 @@ TEST_CASE("advise: slips of what is asked for have a hint") {
       "does not fit in any way that was tried: llama.cpp-cuda with gguf-mxfp4: the host's memory needs", 1);
 }
 
-TEST_CASE("advise: KTransformers' kernels for weights that are no GGUF file ask for AVX-512") {
+TEST_CASE("advise: KTransformers' kernels for weights that are no GGUF file ask for AVX-512", "[plain]") {
   const auto advised_on = [](const std::string& cpu) {
     const json all =
         advised({"--machine", "{gpu: rtx-3090-24gb, cpu: " + cpu + ", ram: 96 GiB}", "--no-policies"});
@@ -215,7 +215,7 @@ TEST_CASE("advise: KTransformers' kernels for weights that are no GGUF file ask 
                "'ktransformers' computes weights in mxfp4 with AVX-512, which Intel Core i9-14900K has not"));
 }
 
-TEST_CASE("advise: a KV cache of fewer bits leaves more to experts, where the runtime has it") {
+TEST_CASE("advise: a KV cache of fewer bits leaves more to experts, where the runtime has it", "[plain]") {
   const std::string machine = "{gpu: rtx-4090-24gb, cpu: ryzen-9-7950x, ram: 96 GiB}";
   const auto way = [&](const std::string& kv) {
     return advised({"--machine", machine, "--no-policies", "--runtime", "llama.cpp-cuda", "--weights",
@@ -260,7 +260,7 @@ TEST_CASE("advise: the picture has a curve for each runtime and marks what is ad
     CHECK(contains(svg, text));
 }
 
-TEST_CASE("advise: policies are simulated, and what cannot be says why") {
+TEST_CASE("advise: policies are simulated, and what cannot be says why", "[plain]") {
   const json all = advised({"--machine", kMachine});
   const json& policies = all["policies"];
   CHECK(policies["simulated"] == true);
@@ -289,7 +289,7 @@ TEST_CASE("advise: policies are simulated, and what cannot be says why") {
   CHECK_FALSE(advised({"--machine", kMachine, "--no-policies"}).contains("policies"));
 }
 
-TEST_CASE("advise: what of the memory is used is said, and a budget leaves out what takes more") {
+TEST_CASE("advise: what of the memory is used is said, and a budget leaves out what takes more", "[plain]") {
   const std::vector<std::string> board{"--gpu", "jetson-orin-nx-16gb", "--ram", "16 GB", "--no-policies"};
   std::vector<std::string> limited = board;
   limited.insert(limited.end(), {"--budget", "12 GB"});
@@ -331,7 +331,7 @@ TEST_CASE("advise: what of the memory is used is said, and a budget leaves out w
   check_refusal(advise({"--gpu", "rtx-3090-24gb", "--budget", "0 GB"}), "expected a size above 0");
 }
 
-TEST_CASE("advise: what no runtime has memory for, policies may serve from the SSD") {
+TEST_CASE("advise: what no runtime has memory for, policies may serve from the SSD", "[plain]") {
   const std::vector<std::string> board{"--machine", "{gpu: jetson-agx-orin-32gb, ram: 32 GiB, ssd: pcie4-x4}",
                                        "--weights", "gguf-q8_0"};
   const json all = advised(board, "mixtral-8x7b");
@@ -348,7 +348,7 @@ TEST_CASE("advise: what no runtime has memory for, policies may serve from the S
   CHECK(folder.names().empty());
 }
 
-TEST_CASE("advise: where a CPU could serve what the GPU has no room for, it asks for one") {
+TEST_CASE("advise: where a CPU could serve what the GPU has no room for, it asks for one", "[plain]") {
   const std::vector<std::string> no_cpu{"--gpu", "rtx-4070-12gb", "--memory",  "ddr5",
                                         "--ram", "32 GB",         "--weights", "gguf-q4_k_m"};
   const ProgramResult simulated = advise(no_cpu, "qwen3-30b-a3b");
@@ -454,7 +454,8 @@ TEST_CASE("advise: a GPU of AMD in the host's memory is told what raises Linux's
   CHECK_FALSE(contains(fits, "ttm.pages_limit"));
 }
 
-TEST_CASE("advise: an SSD that the board's slot holds back is counted as the slot, and it says so") {
+TEST_CASE("advise: an SSD that the board's slot holds back is counted as the slot, and it says so",
+          "[plain]") {
   const auto policies = [](const char* ssd) {
     return advised({"--gpu", "jetson-orin-nano-8gb", "--ssd", ssd, "--weights", "gguf-q4_k_m"},
                    "qwen3-30b-a3b");

@@ -81,7 +81,8 @@ TEST_CASE("bench run measures what it is asked for, and writes it as JSON") {
   CHECK(folder.names() == std::vector<std::string>{"bench.json"});
 }
 
-TEST_CASE("bench run's table and JSON tell the same points; what cannot run is said to be skipped") {
+TEST_CASE("bench run's table and JSON tell the same points; what cannot run is said to be skipped",
+          "[plain]") {
   const ProgramResult table = bench_run({"handoff"});
   REQUIRE(table.status == 0);
   CHECK_THAT(table.out, Contains("handoff kind=condition_variable threads=1 idle_us=0") &&

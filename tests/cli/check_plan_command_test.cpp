@@ -53,7 +53,7 @@ TEST_CASE("check's JSON has the memory plan that runs have") {
                  "memory_bytes");
 }
 
-TEST_CASE("check: a GPU that takes no part is said near the top, and holds nothing") {
+TEST_CASE("check: a GPU that takes no part is said near the top, and holds nothing", "[plain]") {
   const auto check = [](const std::string& gpus) {
     return run_program(MOELAB_PROGRAM, {"check", "smoe-deepseek-3080ti", "--set",
                                         "machine={gpu: rtx-3080-ti-12gb, gpus: " + gpus +

@@ -52,7 +52,7 @@ const json& cache_of(const json& budget, const std::string& policy) {
 
 }  // namespace
 
-TEST_CASE("compare: each run is what `moelab run` comes to, on any number of processes") {
+TEST_CASE("compare: each run is what `moelab run` comes to, on any number of processes", "[plain]") {
   const std::vector<std::string> asked = {"--cache", "lru,arc", "--budget", "16,20 GB",
                                           "--seeds", "2",       "--format", "json"};
   std::vector<std::string> one_by_one = asked, at_once = asked;
@@ -126,7 +126,7 @@ TEST_CASE("compare: the answer comes first, then a table, or a line a run") {
   CHECK(std::count(csv.begin(), csv.end(), '\n') == 1 + 3 * 2);
 }
 
-TEST_CASE("compare: of all policies, those that the system cannot run are named with the reason") {
+TEST_CASE("compare: of all policies, those that the system cannot run are named with the reason", "[plain]") {
   const json result = json::parse(compare({"--seeds", "1", "--format", "json"}).out);
   const json& budget = result["budgets"][0];
   const json policies = json::parse(run_program(MOELAB_PROGRAM, {"policies", "--format", "json"}).out);
@@ -217,7 +217,8 @@ TEST_CASE("compare: a trace brings its requests, as many as the workload has") {
   CHECK(cache_of(blocks[2], "lru")["seeds"] == cache_of(blocks[1], "lru")["seeds"]);  // they begin alike
 }
 
-TEST_CASE("compare: a law takes the place of the scenario's, and each has its block at each budget") {
+TEST_CASE("compare: a law takes the place of the scenario's, and each has its block at each budget",
+          "[plain]") {
   const ProgramResult compared = compare({"--cache", "lru,fifo", "--law", "mixtral-8x7b,deepseek-v2-lite",
                                           "--budget", "16,20", "--seeds", "2", "--format", "json"});
   CAPTURE(compared.err);
@@ -246,7 +247,7 @@ TEST_CASE("compare: a law takes the place of the scenario's, and each has its bl
   CHECK(result["overall"][0]["mean_rank"] <= result["overall"][1]["mean_rank"]);
 }
 
-TEST_CASE("compare: each block has its sentence, and all of them one more") {
+TEST_CASE("compare: each block has its sentence, and all of them one more", "[plain]") {
   const std::vector<std::string> asked = {"--cache",  "lru,none", "--law",   "deepseek-v2-lite",
                                           "--budget", "16,20",    "--seeds", "2"};
   const std::string table = compare(asked).out;
@@ -268,7 +269,7 @@ TEST_CASE("compare: a policy called none denies nothing in a sentence") {
       contains(compare({"--cache", "lru,none", "--seeds", "2"}).out, " ms before 'none': more than noise."));
 }
 
-TEST_CASE("compare: what the blocks differ in is named where they are ranked over all") {
+TEST_CASE("compare: what the blocks differ in is named where they are ranked over all", "[plain]") {
   const auto table = [](std::vector<std::string> more) {
     more.insert(more.end(), {"--cache", "lru,none", "--seeds", "2"});
     return compare(more).out;
@@ -278,8 +279,8 @@ TEST_CASE("compare: what the blocks differ in is named where they are ranked ove
   CHECK(contains(table({"--law", laws, "--budget", "16,20"}), "\nOver all 4 pairs of laws and budgets lru"));
 }
 
-TEST_CASE(
-    "compare: a budget at which nothing fits is said, the others are compared; where none fits it is 1") {
+TEST_CASE("compare: a budget at which nothing fits is said, the others are compared; where none fits it is 1",
+          "[plain]") {
   const std::vector<std::string> asked = {"--cache", "lru,fifo", "--seeds", "1"};
   const auto at = [&](const std::string& budgets, const std::string& format) {
     std::vector<std::string> words = asked;

@@ -102,7 +102,7 @@ TEST_CASE("compare: policies of each family do in a comparison what they do in a
 }
 
 // On a cluster a request's latency, as in a run; where no request has a second token, too.
-TEST_CASE("compare: what is said and tabled is what it ranks by") {
+TEST_CASE("compare: what is said and tabled is what it ranks by", "[plain]") {
   const Case cluster = cases().back();
   std::vector<std::string> line = words(cluster, "compare", {"--placement", "prism,uniform", "--seeds", "2"});
   const json result = succeeded(line);
@@ -122,7 +122,7 @@ TEST_CASE("compare: what is said and tabled is what it ranks by") {
 }
 
 // A server leaves between the last answer under one placement and that under the other.
-TEST_CASE("compare: a placement with which more requests fail has no rank") {
+TEST_CASE("compare: a placement with which more requests fail has no rank", "[plain]") {
   Case cluster = cases().back();
   double prism_s = 0, uniform_s = 0;
   for (const bool own : {true, false}) {
@@ -192,7 +192,7 @@ TEST_CASE("compare: what a system cannot run of a family is listed with the reas
                 "is no schedule policy (did you mean 'fifo'?)");
 }
 
-TEST_CASE("compare: what is said of a prefetch policy without room gives it room") {
+TEST_CASE("compare: what is said of a prefetch policy without room gives it room", "[plain]") {
   const auto compared = [](const std::vector<std::string>& more) {
     std::vector<std::string> all = {
         "compare",  "zipmoe-orin", "--prefetch",          "all",   "--seeds",
@@ -217,7 +217,8 @@ TEST_CASE("compare: what takes the same under every seed is called that") {
   CHECK(contains(table.out, "; lru-k:k=1 takes the same."));
 }
 
-TEST_CASE("compare: of several budgets the picture has a line for each policy over them, of its means") {
+TEST_CASE("compare: of several budgets the picture has a line for each policy over them, of its means",
+          "[plain]") {
   test::ScratchFolder folder;
   const std::string svg = (folder / "curves.svg").string();
   const auto compare = [&](const std::vector<std::string>& more) {

@@ -63,7 +63,7 @@ TEST_CASE("explain prints each system as it is done, and counts systems and runs
   CHECK_THAT(result.err, Contains("budget"));
 }
 
-TEST_CASE("what bounds several instances is what bounds the busiest one, in each form") {
+TEST_CASE("what bounds several instances is what bounds the busiest one, in each form", "[plain]") {
   const Results results;
   const auto run = [&](const std::string& name, const std::string& instances) {
     const ProgramResult table = program(
@@ -127,7 +127,7 @@ TEST_CASE("explain says what bounds a run, what would help, and the regret of it
   CHECK(j["cache"]["references"].size() == 2);
 }
 
-TEST_CASE("explain: shares and savings are of the run's time, and sentences fit the terminal") {
+TEST_CASE("explain: shares and savings are of the run's time, and sentences fit the terminal", "[plain]") {
   const Results results;
   const std::string file = results.run(
       "r.json", {"zipmoe"}, {"--set", "workload.requests=4", "--set", "workload.output_tokens=32"});
@@ -166,7 +166,7 @@ TEST_CASE("explain: shares and savings are of the run's time, and sentences fit 
   CHECK(sentences >= 2);
 }
 
-TEST_CASE("explain: of a cluster its times are the requests' latencies, waiting included") {
+TEST_CASE("explain: of a cluster its times are the requests' latencies, waiting included", "[plain]") {
   const Results results;
   const std::string file = results.path("r.json");
   REQUIRE(program({"run", "prism-offload", "--system", "prism-offload", "--executor", "fast", "--set",
@@ -193,7 +193,7 @@ TEST_CASE("explain: of a cluster its times are the requests' latencies, waiting 
         Approx(run["latency_s"]["server_away"].get<double>() / (answered * mean)));
 }
 
-TEST_CASE("explain holds a result against another: where the time is, and what was asked") {
+TEST_CASE("explain holds a result against another: where the time is, and what was asked", "[plain]") {
   const Results results;
   const std::string a = results.run("a.json", {"zipmoe-lru"});
   const std::string b = results.run("b.json", {"zipmoe-lru", "zipmoe-nocache"}, {"--set", "budget=18 GB"});

@@ -78,7 +78,7 @@ TEST_CASE("leaderboard: a line for each block and policy, with the comparison's 
       CHECK(settings[b]["rivals"][r]["line"]["policy"] == result["budgets"][b]["policies"][r]["policy"]);
 }
 
-TEST_CASE("leaderboard: settings differ where anything does but policy, budget and seeds") {
+TEST_CASE("leaderboard: settings differ where anything does but policy, budget and seeds", "[plain]") {
   test::ScratchFolder folder;
   const std::string file = (folder / "board.jsonl").string();
   const auto add = [&](std::vector<std::string> more) {
@@ -114,7 +114,7 @@ TEST_CASE("leaderboard: a library's policies carry its digest, and its lines sta
         settings[0]["rivals"][1]["line"]["tpot_by_seed_s"]);
 }
 
-TEST_CASE("leaderboard: a library of a policy of another family belongs to the setting") {
+TEST_CASE("leaderboard: a library of a policy of another family belongs to the setting", "[plain]") {
   test::ScratchFolder folder;
   const std::string file = (folder / "board.jsonl").string(), library = (folder / "policies.so").string();
   const std::string bytes = read_text_file(MOELAB_LIBRARIES "/libsame_policies.so");

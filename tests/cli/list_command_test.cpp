@@ -70,7 +70,7 @@ std::size_t characters(const std::string& line) {
 
 }  // namespace
 
-TEST_CASE("each kind's list has every file of its folder once") {
+TEST_CASE("each kind's list has every file of its folder once", "[plain]") {
   for (const char* kind :
        {"scenarios", "sweeps", "laws", "models", "devices", "clusters", "systems", "runtimes"}) {
     CAPTURE(kind);

@@ -48,7 +48,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("load: each point is what a run at that rate comes to, on any number of processes") {
+TEST_CASE("load: each point is what a run at that rate comes to, on any number of processes", "[plain]") {
   const ProgramResult loaded =
       small_load({"--rates", "0.5,2", "--slo", "ttft p95 < 2 s", "--format", "json", "--jobs", "1"});
   CAPTURE(loaded.err);
@@ -97,7 +97,7 @@ TEST_CASE("load: the JSON names the class that a condition is of") {
   CHECK_FALSE(clauses[1].contains("class"));
 }
 
-TEST_CASE("load: each class has what run says of it, in each form") {
+TEST_CASE("load: each class has what run says of it, in each form", "[plain]") {
   const test::ScratchFolder folder;
   const std::string csv = (folder / "classes.csv").string(), out = (folder / "classes.json").string();
   const std::vector<std::string> asked = {"--set", "workload.warm_up=0", "--set", "workload.cool_down=0",
@@ -141,7 +141,7 @@ TEST_CASE("load: each class has what run says of it, in each form") {
 }
 
 // 700 W of an H100 by its data sheet, times 0.57; 3.6 USD/h are 0.001 USD a second.
-TEST_CASE("load: what a token takes is power and price over the tokens a second, in each form") {
+TEST_CASE("load: what a token takes is power and price over the tokens a second, in each form", "[plain]") {
   const test::ScratchFolder folder;
   const std::string csv = (folder / "cost.csv").string(), out = (folder / "cost.json").string();
   const ProgramResult r =
@@ -175,7 +175,7 @@ TEST_CASE("load: what a token takes is power and price over the tokens a second,
     CHECK(std::ranges::count(line, ',') == std::ranges::count(lines.front(), ','));
 }
 
-TEST_CASE("load: of what is found the sentence says what a token takes") {
+TEST_CASE("load: of what is found the sentence says what a token takes", "[plain]") {
   const test::ScratchFolder folder;
   const std::string out = (folder / "found.json").string();
   const ProgramResult r =
@@ -202,7 +202,7 @@ TEST_CASE("load: what a token takes is absent where neither power nor price is k
   CHECK_FALSE(contains(small_load({"--rates", "1"}).out, "a token takes"));
 }
 
-TEST_CASE("load: a sentence first, and no saturated point is the best") {
+TEST_CASE("load: a sentence first, and no saturated point is the best", "[plain]") {
   const test::ScratchFolder folder;
   const std::string svg = (folder / "load.svg").string();
   const ProgramResult r = load({"--rates", "0.5,4,40", "--requests", "400", "--seeds", "1", "--plot", svg});
@@ -224,7 +224,7 @@ TEST_CASE("load: a sentence first, and no saturated point is the best") {
   CHECK_FALSE(contains(none.out, "best"));
 }
 
-TEST_CASE("load: what is found lies where a curve says so") {
+TEST_CASE("load: what is found lies where a curve says so", "[plain]") {
   const std::vector<std::string> level = {"--slo", "e2e p95 < 5 s"};
   const ProgramResult found =
       small_load({level[0], level[1], "--find", "--tolerance", "0.1", "--format", "json"});
@@ -381,7 +381,8 @@ TEST_CASE("load: records have commas where asked for, and the columns of all sys
                 "expected a file that ends in .jsonl (a JSON object a request) or .csv");
 }
 
-TEST_CASE("load: where no system fits there are no records, and report takes them beside the result") {
+TEST_CASE("load: where no system fits there are no records, and report takes them beside the result",
+          "[plain]") {
   const test::ScratchFolder folder;
   const std::string csv = (folder / "r.csv").string(), jsonl = (folder / "r.jsonl").string(),
                     out = (folder / "r.json").string(), page = (folder / "r.html").string();
@@ -398,7 +399,7 @@ TEST_CASE("load: where no system fits there are no records, and report takes the
                 "'moelab report' draws those of a .jsonl file");
 }
 
-TEST_CASE("load: where no system fits the status is 1, and what lacks is printed") {
+TEST_CASE("load: where no system fits the status is 1, and what lacks is printed", "[plain]") {
   const ProgramResult none = load({"--rates", "1", "--seeds", "1", "--set", "budget=1 GB"});
   CHECK(none.status == 1);
   CHECK(contains(none.out, "does not fit: it needs "));

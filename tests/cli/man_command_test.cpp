@@ -121,7 +121,7 @@ std::set<std::string> options_in(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("every command has a manual page") {
+TEST_CASE("every command has a manual page", "[plain]") {
   std::set<std::string> expected, found;
   for (const auto& [page, words] : commands()) expected.insert(page);
   for (const auto& [page, text] : pages()) found.insert(page);
@@ -131,7 +131,7 @@ TEST_CASE("every command has a manual page") {
   CHECK(run_program(MOELAB_PROGRAM, {"man", "trace", "stats"}).out == pages().at("moelab-trace-stats"));
 }
 
-TEST_CASE("a manual page prints what the help says") {
+TEST_CASE("a manual page prints what the help says", "[plain]") {
   for (const auto& [page, words] : commands()) {
     CAPTURE(page);
     REQUIRE(pages().contains(page));

@@ -48,8 +48,8 @@ TEST_CASE("advise: memory by items, whose sum is the table's") {
   CHECK(of_others > 0);
 }
 
-TEST_CASE(
-    "advise: the context that is not asked for holds the prompt and an answer, in memory and commands") {
+TEST_CASE("advise: the context that is not asked for holds the prompt and an answer, in memory and commands",
+          "[plain]") {
   // (prompt + 1024) rounded up to whole 1024s, 4096 at least.
   const std::vector<std::pair<int, int>> rule{
       {512, 4096}, {3072, 4096}, {3073, 5120}, {4000, 5120}, {5000, 6144}};
@@ -73,7 +73,7 @@ TEST_CASE(
   for (const Json& a : all.at("ways")) CHECK(a.at("gpu_kv_bytes") == 131072.0 * 5120);
 }
 
-TEST_CASE("advise: the memory that it needs is the least that does") {
+TEST_CASE("advise: the memory that it needs is the least that does", "[plain]") {
   const auto with_ram = [](const std::string& model, double gb) {
     return run_program(MOELAB_PROGRAM, {"advise", "--model", model, "--gpu", "rtx-4070-12gb", "--cpu",
                                         "i9-14900K", "--ram", std::to_string(gb) + " GB", "--no-policies",

@@ -68,7 +68,7 @@ std::vector<std::string> small(std::vector<std::string> what) {
 
 }  // namespace
 
-TEST_CASE("policy library: a policy does the same whether it is moelab's or a library's") {
+TEST_CASE("policy library: a policy does the same whether it is moelab's or a library's", "[plain]") {
   struct Case {
     std::vector<std::string> what;
     std::string setting, policy;
@@ -145,7 +145,7 @@ TEST_CASE("policy library: named in a scenario, beside it, or by the environment
   }
 }
 
-TEST_CASE("policy library: `compare`, `sweep` and `check` know its policies") {
+TEST_CASE("policy library: `compare`, `sweep` and `check` know its policies", "[plain]") {
   const ProgramResult compared = moelab(small({"compare", "zipmoe-orin", "--system", "zipmoe-lru", "--cache",
                                                "lru,my-lru,my-lfu", "--format", "json"}),
                                         "same_policies");

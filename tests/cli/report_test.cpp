@@ -247,7 +247,7 @@ TEST_CASE("report: requests stand beside results, or alone") {
   CHECK(read_result_files({file, load}).title == "small");
 }
 
-TEST_CASE("report: of many requests each group has its share, spread over its lines") {
+TEST_CASE("report: of many requests each group has its share, spread over its lines", "[plain]") {
   const test::ScratchFolder folder;
   std::string text;
   constexpr std::size_t kAll = 4 * kMostRequestsDrawn;

@@ -216,7 +216,8 @@ TEST_CASE("run: the first request's TTFT stands beside the later ones' where the
   CHECK_FALSE(contains(run(with(asked, {"--set", "workload.requests=1"})).out, "TTFT of zipmoe-lru: "));
 }
 
-TEST_CASE("run: systems that do not fit on a cluster are told beside those that do, as on one machine") {
+TEST_CASE("run: systems that do not fit on a cluster are told beside those that do, as on one machine",
+          "[plain]") {
   // Mixtral's expert is 3 x 4096 x 14336 weights in 2 bytes, 352.3 MB; MoE-Infinity has 2 of a token and 8
   // that it prefetches in 6 GB, beside other weights; systems that place experts have 6 at most.
   const Words on_six = {"prism-offload", "--set", "budget=6 GB", "--executor", "fast"};
@@ -264,7 +265,7 @@ Words with_outage(const std::string& returns_s) {
 
 }  // namespace
 
-TEST_CASE("run: requests that fail on a cluster are told first, and how many were answered") {
+TEST_CASE("run: requests that fail on a cluster are told first, and how many were answered", "[plain]") {
   const ProgramResult shown = run_program(MOELAB_PROGRAM, with_outage(""));
   CAPTURE(shown.out, shown.err);
   const Json result =
@@ -286,7 +287,7 @@ TEST_CASE("run: requests that fail on a cluster are told first, and how many wer
   CHECK(contains(text, " s a request that it answers."));
 }
 
-TEST_CASE("run: what bounds a cluster whose server was away is waiting for its return") {
+TEST_CASE("run: what bounds a cluster whose server was away is waiting for its return", "[plain]") {
   const test::ScratchFolder folder;
   const std::string file = (folder / "requests.jsonl").string();
   const Words asked = with(with_outage("250"), {"--requests", file});
@@ -313,7 +314,7 @@ TEST_CASE("run: what bounds a cluster whose server was away is waiting for its r
   CHECK(contains(shown, "latency of requests, % of it  server away  queue"));
 }
 
-TEST_CASE("run: of a cluster on which nothing fits the status is 1") {
+TEST_CASE("run: of a cluster on which nothing fits the status is 1", "[plain]") {
   for (const char* executor : {"simgrid", "fast"}) {
     const ProgramResult none =
         run_program(MOELAB_PROGRAM, {"run", "prism-offload", "--set", "budget=1 GB", "--executor", executor});

@@ -27,7 +27,7 @@ std::string text_of_file(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("show prints every configuration as its file is, behind a line that says what it is") {
+TEST_CASE("show prints every configuration as its file is, behind a line that says what it is", "[plain]") {
   std::size_t number = 0;
   for (const auto& file : std::filesystem::recursive_directory_iterator(MOELAB_SOURCE_DIR "/configs")) {
     if (file.path().extension() != ".yaml") continue;

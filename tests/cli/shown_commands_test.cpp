@@ -209,7 +209,7 @@ TEST_CASE("every scenario's section opens with its question, runs it and ends wi
   }
 }
 
-TEST_CASE("the scenario and the systems that docs/scenario-files.md shows are valid") {
+TEST_CASE("the scenario and the systems that docs/scenario-files.md shows are valid", "[plain]") {
   const std::string page = test::read_bytes((kSource / "docs/scenario-files.md").string());
   const test::ScratchFolder folder;
   const auto check = [&](const std::string& name, const Words& command) {

@@ -42,7 +42,8 @@ TEST_CASE("slips: a number that stands with its source says which key is set") {
                 "to set the number alone, add '.value' to the key");
 }
 
-TEST_CASE("slips: a key of another kind of file, as 'moelab keys' lists it, leads to the path that works") {
+TEST_CASE("slips: a key of another kind of file, as 'moelab keys' lists it, leads to the path that works",
+          "[plain]") {
   const struct {
     const char *key, *value, *works;
   } slips[] = {{"system.routing.policy", "model", "overrides.system.routing.policy"},
@@ -73,7 +74,8 @@ TEST_CASE("slips: a key of another kind of file, as 'moelab keys' lists it, lead
   }
 }
 
-TEST_CASE("slips: a key of a device's profile leads a machine of parts to the part, of --set and of tune") {
+TEST_CASE("slips: a key of a device's profile leads a machine of parts to the part, of --set and of tune",
+          "[plain]") {
   const test::ScratchFolder folder;
   const std::string file = (folder / "parts.yaml").string();
   std::ofstream(file)

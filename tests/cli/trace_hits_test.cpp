@@ -100,7 +100,7 @@ TEST_CASE("trace hits: policies are those of compare, several at once as a table
         "lfu:forget=1                    28.57  57.14\n");
 }
 
-TEST_CASE("trace hits: a policy counted step by step finds what the curves find") {
+TEST_CASE("trace hits: a policy counted step by step finds what the curves find", "[plain]") {
   // lru-k of the last use alone is lru (O'Neil and others, SIGMOD 1993, section 2).
   for (const char* capacity : {"1", "3", "8", "16"}) {
     const auto found = [&](const char* policy) {

@@ -138,7 +138,7 @@ TEST_CASE("tune KEY: what holds everywhere, the best of a metric, Markdown and a
   CHECK_FALSE(contains(drawn.out, "picture: "));
 }
 
-TEST_CASE("tune KEY: how many tokens to draft is what trying all numbers finds") {
+TEST_CASE("tune KEY: how many tokens to draft is what trying all numbers finds", "[plain]") {
   const Goals goals;
   for (const std::string acceptance : {"0", "0.6", "0.9"}) {
     CAPTURE(acceptance);
@@ -168,7 +168,7 @@ TEST_CASE("tune KEY: how many tokens to draft is what trying all numbers finds")
   }
 }
 
-TEST_CASE("tune KEY: a budget's threshold is where runs change sides, and seeds have intervals") {
+TEST_CASE("tune KEY: a budget's threshold is where runs change sides, and seeds have intervals", "[plain]") {
   const Words small = {"--set", "workload.requests=1",     "--set", "workload.output_tokens=8",
                        "--set", "workload.prompt_tokens=4"};
   Words words = {"tune",          "budget", "zipmoe-orin", "--system", "zipmoe-lru", "--for",
@@ -419,8 +419,8 @@ TEST_CASE("tune KEY: what is wrong is said with the nearest name") {
                 "expected --tpot 40ms or --for");
 }
 
-TEST_CASE(
-    "tune: of a cluster on which requests fail it says how many, and that the metric is of the others") {
+TEST_CASE("tune: of a cluster on which requests fail it says how many, and that the metric is of the others",
+          "[plain]") {
   const Words asked = {"prism-offload",
                        "--system",
                        "moe-infinity-edge",
