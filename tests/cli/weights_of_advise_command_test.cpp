@@ -41,7 +41,8 @@ std::vector<std::string> with(std::vector<std::string> options, const std::vecto
 
 }  // namespace
 
-TEST_CASE("advise: where no weights of four bits have room, the most bits of fewer do, and it says so") {
+TEST_CASE("advise: where no weights of four bits have room, the most bits of fewer do, and it says so",
+          "[plain]") {
   const Json all = advised("deepseek-v3", kDesk);
   const Json way = all.at("ways").at(0);
   CHECK(way.at("bits_a_weight") < 4);

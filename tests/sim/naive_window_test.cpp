@@ -44,7 +44,7 @@ void check_counts(const SmallRun& run, const RunResult& r, const NaiveWindowCoun
 
 TEST_CASE("window: every run takes as long as a second simulation says") {
   int ran = 0, pinned = 0, substituted = 0, found = 0, read = 0, cancelled = 0;
-  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(3000u, 600u); ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(3000u); ++seed) {
     const std::optional<SmallRun> run = window_that_runs(seed);
     if (!run) continue;
     INFO("seed " << seed);

@@ -30,7 +30,9 @@ std::string identity(const Scenario& s, const SystemConfig& system) {
 }  // namespace
 
 TEST_CASE("scenario document: of every embedded scenario it names no other configuration and reads back") {
-  for (const std::string& name : config_names("scenarios")) {
+  const std::vector<std::string> names = config_names("scenarios");
+  for (std::size_t i = 0; i < names.size(); i += kFewerRuns ? 3 : 1) {
+    const std::string& name = names[i];
     INFO(name);
     const Scenario s = load_scenario(name);
     const Scenario again = scenario_of_document("again.json", s.document);
