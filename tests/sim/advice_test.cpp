@@ -602,7 +602,8 @@ TEST_CASE("advice: with more memory no request takes longer, and none that is al
     }
 }
 
-TEST_CASE("advice: of fewer bits the most that have room and the fastest, behind all of four", "[advise][plain]") {
+TEST_CASE("advice: of fewer bits the most that have room and the fastest, behind all of four",
+          "[advise][plain]") {
   AdviceRequest q =
       request_of("qwen3-235b-a22b", {.gpu = "rtx-5090-32gb", .cpu = "ryzen-9-9950x", .ram = "128 GiB"});
   const std::vector<Advice> ways = find_ways(q).ways;

@@ -249,7 +249,8 @@ TEST_CASE(
   CHECK(saturated(1.05, 20000, false) >= kRuns * 95 / 100);
 }
 
-TEST_CASE("verdict: where all are begun when they come, what is under way piles up beyond the capacity", "[plain]") {
+TEST_CASE("verdict: where all are begun when they come, what is under way piles up beyond the capacity",
+          "[plain]") {
   constexpr int kRuns = random_runs(100);
   const auto not_steady = [&](double load) {
     int count = 0;
