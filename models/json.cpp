@@ -5,6 +5,8 @@
 
 #include "models/input_error.hpp"
 
+template class nlohmann::basic_json<>;
+template class nlohmann::basic_json<nlohmann::ordered_map>;
 template class nlohmann::detail::lexer<nlohmann::json, moelab::JsonText>;
 template class nlohmann::detail::lexer<nlohmann::ordered_json, moelab::JsonText>;
 template class nlohmann::detail::parser<nlohmann::json, moelab::JsonText>;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace moelab {
 
@@ -17,8 +18,18 @@ void check_json_depth(const std::string& name, std::string_view text);
 
 using JsonText = nlohmann::detail::iterator_input_adapter<std::string::const_iterator>;
 
+/// nlohmann::json::sax_parse() of a text, without the readers of binary formats, which would be compiled for
+/// each handler.
+template <class Iterator, class Handler>
+bool read_json_events(Iterator first, Iterator last, Handler& handler) {
+  auto text = nlohmann::detail::input_adapter(std::move(first), std::move(last));
+  return nlohmann::detail::parser<nlohmann::json, decltype(text)>(std::move(text)).sax_parse(&handler);
+}
+
 }  // namespace moelab
 
+extern template class nlohmann::basic_json<>;
+extern template class nlohmann::basic_json<nlohmann::ordered_map>;
 extern template class nlohmann::detail::lexer<nlohmann::json, moelab::JsonText>;
 extern template class nlohmann::detail::lexer<nlohmann::ordered_json, moelab::JsonText>;
 extern template class nlohmann::detail::parser<nlohmann::json, moelab::JsonText>;

@@ -66,7 +66,8 @@ std::string domain_list_text(const std::string& file, const std::vector<std::str
 std::vector<std::string> parse_domain_list(const std::string& file, const std::string& text) {
   ListReader reader;
   // nlohmann takes a zero byte for the end of its input, and what follows would go unseen.
-  const bool good = text.find('\0') == std::string::npos && nlohmann::json::sax_parse(text, &reader);
+  const bool good =
+      text.find('\0') == std::string::npos && read_json_events(text.cbegin(), text.cend(), reader);
   std::vector<std::string> names = reader.take();
   if (!good || names.empty())
     throw InputError(file,

@@ -296,7 +296,7 @@ SafetensorsHeader parse_safetensors_header(const std::string& file, std::string_
     fail_at_byte(file, kHeaderStart + zero, "the header holds a zero byte");
   }
   HeaderReader reader(file, json);
-  nlohmann::json::sax_parse(reader.at(json.data()), reader.at(json.data() + json.size()), &reader);
+  read_json_events(reader.at(json.data()), reader.at(json.data() + json.size()), reader);
   return reader.take();
 }
 

@@ -2,9 +2,8 @@
 #include <cmath>
 #include <limits>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/keys/read_key_table.hpp"
+#include "models/json.hpp"
 #include "policies/policy_families.hpp"
 
 namespace moelab::cli {
@@ -79,7 +78,7 @@ std::string key_document(const std::vector<KeyRow>& rows) {
 }
 
 std::vector<KeyRow> rows_of_key_document(std::string_view document) {
-  const Json json = Json::parse(document);
+  const Json json = Json::parse(std::string(document));
   if (json.at("policies") != policies_json()) return {};
   std::vector<KeyRow> rows;
   for (const Json& row : json.at("rows")) {

@@ -212,8 +212,8 @@ JsonValues read_json_values(std::string_view text, const std::function<bool(std:
   Collector collector(wanted);
   const char* furthest = text.data();
   try {
-    nlohmann::json::sax_parse(Counted(text.data(), &furthest), Counted(text.data() + text.size(), &furthest),
-                              &collector);
+    read_json_events(Counted(text.data(), &furthest), Counted(text.data() + text.size(), &furthest),
+                     collector);
   } catch (const Refused& refused) {
     const std::string at = collector.path().empty() ? "" : collector.path() + ": ";
     fail_at_line(file, line, static_cast<std::size_t>(furthest - text.data()), at + refused.what);
