@@ -11,6 +11,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// JSON has no infinity: a bound that is missing is null, and which infinity that is follows from the side.
+Json bound_json(double bound) {
+  return std::isfinite(bound) ? Json(bound) : Json();
+}
+
+double bound_of(const Json& json, double none) {
+  return json.is_null() ? none : json.get<double>();
+}
+
 /// What rows of policies are made of: names, and parameters with their ranges, defaults and help.
 Json policies_json() {
   Json all = Json::array();
@@ -18,7 +27,7 @@ Json policies_json() {
     for (const PolicyInfo& info : family.policies) {
       Json parameters = Json::array();
       for (const PolicyParameter& p : info.parameters)
-        parameters.push_back({p.name, p.help, p.default_value});
+        parameters.push_back({p.name, p.help, p.default_value, bound_json(p.low), bound_json(p.high)});
       all.push_back({family.name, info.name, parameters});
     }
   return all;
@@ -30,15 +39,6 @@ Json text_or_null(const std::optional<std::string>& text) {
 
 std::optional<std::string> text_if_any(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<std::string>());
-}
-
-/// JSON has no infinity, and of a bound that is none nothing but its sign is known.
-Json bound_json(double bound) {
-  return std::isfinite(bound) ? Json(bound) : Json();
-}
-
-double bound_of(const Json& json, double none) {
-  return json.is_null() ? none : json.get<double>();
 }
 
 Json form_json(const AskedKey& form) {

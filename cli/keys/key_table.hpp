@@ -46,8 +46,8 @@ struct KeyRow {
   bool operator==(const KeyRow&) const = default;
 };
 
-/// By path, a section before what is in it: what was read while building or, where libraries have brought
-/// policies, reading anew.
+/// By path, a section before what is in it: as it was read while building; read anew where libraries have
+/// brought policies, and in a program that was built for another machine than it was built on.
 std::vector<KeyRow> key_table();
 
 /// The kinds of files that keys are of, in their order: "cluster", "device", "scenario", "system".

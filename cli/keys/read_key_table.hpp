@@ -16,7 +16,10 @@ std::vector<KeyRow> read_key_table();
 
 /// A table as the program keeps it, with the policies that it was made with; and back.
 std::string key_document(const std::vector<KeyRow>& rows);
-/// Empty where the policies are others now, which a library of policies may have brought.
+/// Empty where the policies are others now: a library may have brought some.
 std::vector<KeyRow> rows_of_key_document(std::string_view document);
+
+/// The one that the program was built with; "": none, it was built for another machine.
+std::string_view kept_key_document();
 
 }  // namespace moelab::cli

@@ -2,13 +2,15 @@
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <string>
 
 #include "cli/keys/read_key_table.hpp"
 
 int main(int count, char** words) {
   try {
+    const std::string document = moelab::cli::key_document(moelab::cli::read_key_table());
     std::ofstream file(count == 2 ? words[1] : "");
-    file << moelab::cli::key_document(moelab::cli::read_key_table());
+    file << document;
     if (file.close(); file) return 0;
     std::cerr << "write_key_table: cannot write; expected the path of a file\n";
   } catch (const std::exception& error) {

@@ -238,7 +238,7 @@ void check_date(const std::string& date) {
 LeaderboardLine read_line(const std::string& text) {
   check_json_depth("", text);
   KeysOnce once;
-  Json::sax_parse(text, &once);
+  read_json_events(text.cbegin(), text.cend(), once);
   const Json json = Json::parse(text);
   const LineReader read(json);
   LeaderboardLine line;

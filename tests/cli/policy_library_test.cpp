@@ -68,7 +68,7 @@ std::vector<std::string> small(std::vector<std::string> what) {
 
 }  // namespace
 
-TEST_CASE("policy library: a policy does the same whether it is moelab's or a library's", "[plain]") {
+TEST_CASE("policy library: a policy does the same whether it is moelab's or a library's") {
   struct Case {
     std::vector<std::string> what;
     std::string setting, policy;
@@ -80,7 +80,10 @@ TEST_CASE("policy library: a policy does the same whether it is moelab's or a li
       {small({"smoe-deepseek-3080ti", "--system", "smoe"}), "overrides.system.routing.policy", "smoe"},
       {small({"zipmoe-orin", "--system", "zipmoe", "--set", "workload.arrivals_per_s=0.1"}),
        "overrides.system.batching.policy", "vllm-v1"},
-      {{"prism-deepseek-bigbench", "--system", "uniform", "--executor", "fast"},
+      {{"prism-deepseek-bigbench", "--system", "uniform", "--executor", "fast", "--set",
+        "workload.servers=[{server: server1, tasks: {abstract-narrative: 1}, requests: 4, arrivals_per_s: "
+        "1}, "
+        "{server: server2, tasks: {arithmetic: 1}, requests: 4, arrivals_per_s: 1}]"},
        "overrides.system.placement.policy",
        "uniform"}};
   for (const Case& c : cases) {

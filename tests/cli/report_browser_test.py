@@ -50,6 +50,7 @@ def make_results(moelab, folder):
         "--seeds", "2", "--set", "workload.output_tokens=4", "--set", "workload.prompt_tokens=8", "--slo", "ttft p90 < 4 s, tpot p95 < 500 ms",
         "--out", pages["load"][0], "--records", folder / "requests.jsonl")
     pages["load"].append(folder / "requests.jsonl")
+    pages["requests"] = [pages["load"][1]]
     pages["hostile-load"] = [folder / "hostile-load.json"]
     pages["hostile-load"][0].write_text(json.dumps(hostile_load(json.loads(pages["load"][0].read_text()))))
     pages["hostile-load"].append(folder / "hostile.jsonl")
@@ -483,16 +484,16 @@ def test(browser, pages, results, screenshots, axe):
     common = ["compare", "pareto", "states", "time", "layers"]
     expected = {"sweep": common, "panels": common, "zipmoe": common, "smoe": common,
                 "fluxmoe": ["compare", "pareto", "time", "series", "layers"],
-                "load": ["load", "load-tradeoff", "load-goodput", "requests"], "world": ["world"],
+                "load": ["load", "load-tradeoff", "load-goodput", "requests"], "requests": ["requests"], "world": ["world"],
                 "prism": ["compare", "pareto", "time", "servers", "local", "layers"],
                 "all": ["compare", "pareto", "states", "time", "servers", "local", "series", "layers"]}
     for name, charts in expected.items():
         browser.open(pages[name])
         check_charts(browser, name, charts)
-        if name in ("zipmoe", "smoe", "fluxmoe", "prism"):  # the page "all" has what they have
+        if name in ("zipmoe", "smoe", "fluxmoe", "prism", "requests"):  # the pages "all" and "load" have what they have, and look no other
             continue
         browser.screenshot(screenshots / f"{name}.png")
-        # Of other pages than the one with most kinds of charts, each width and each theme once.
+        # Of other pages than the one with most kinds of charts each width once, the widest dark; accessibility at the narrowest and the widest.
         for width, dark in ((390, False), (768, False), (1440, False), (390, True), (1440, True)) if name == "all" else ((390, False), (768, False), (1440, True)):
             browser.open(pages[name], width, dark)
             check(browser.js("document.documentElement.scrollWidth") <= width, f"{name}: wider than {width} px")

@@ -67,7 +67,7 @@ TEST_CASE("in a scenario's schema a part of one's own has the keys of a table's 
   }
 }
 
-TEST_CASE("a schema knows the policies of a library that it is given", "[plain]") {
+TEST_CASE("a schema knows the policies of a library that it is given") {
   const auto policies = [](const ProgramResult& printed) {
     return Json::parse(printed.out)["properties"]["cache"]["properties"]["policy"]["enum"].dump();
   };

@@ -258,7 +258,7 @@ ShareGptRequests import_sharegpt(const std::filesystem::path& input, const Share
   StreamedText text(input, progress);
   Turns turns(how, skip_failed);
   Conversations conversations(text, turns);
-  nlohmann::json::sax_parse(text.begin(), text.end(), &conversations);
+  read_json_events(text.begin(), text.end(), conversations);
   return turns.take();
 }
 

@@ -204,8 +204,9 @@ const goodputChart = (load, index) => ({
     const metric = { name: 'Goodput', unit: 'requests/s' };
     const data = load.systems.flatMap(({ system, points }) => points.filter((point) => choice.rate === '' || point.rate_per_s === Number(choice.rate))
       .map((point) => ({ point, value: loadValue(point, (seed) => numberAt(seed, 'goodput_requests_per_s')) })).filter(({ value }) => value !== null)
-      .map(({ point, value: { mean, low, high } }) => ({ system, rate: point.rate_per_s, label: `${system} · ${shortNumber(point.rate_per_s, 4)} requests/s`, value: mean, low, high,
-        look: lookOfSystem(system, place.colours), steady: point.verdict === 'steady', opacity: point.verdict === 'steady' ? barOpacity : paleOpacity,
+      .map((one) => ({ ...one, steady: one.point.verdict === 'steady' }))
+      .map(({ point, steady, value: { mean, low, high } }) => ({ system, rate: point.rate_per_s, label: `${system} · ${shortNumber(point.rate_per_s, 4)} requests/s`, value: mean, low, high,
+        look: lookOfSystem(system, place.colours), steady, opacity: steady ? barOpacity : paleOpacity,
         tip: [['', system], ['asked for', `${shortNumber(point.rate_per_s)} requests/s`], ['goodput', withUnit(mean, metric)], ['verdict', textAt(point, 'verdict')]] })));
     if (data.length === 0) return null;
     const ran = load.systems.filter(({ system }) => data.some((one) => one.system === system));
